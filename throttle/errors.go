@@ -1,0 +1,121 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A limiter says no in three ways. Never: one of the sentinels below, since no wait would help.
+// Not yet: a *NotYetError, which tells the wait. And the caller's own context: a *LeftError.
+// Every text begins with "throttle: " and names the limiter and the numbers; programs look at
+// fields and use errors.Is and errors.As.
+var (
+	// ErrTooLarge: the cost is above the burst, or the weight above the cap.
+	ErrTooLarge = errors.New("larger than the limit ever allows")
+	// ErrClosed: the limiter is closed.
+	ErrClosed = errors.New("limiter is closed")
+	// ErrQueueFull: MaxQueue callers are waiting already. The error is a *NotYetError.
+	ErrQueueFull = errors.New("the line is full")
+	// ErrWouldExceed: the wait would be longer than MaxWait or than the caller's deadline allows.
+	// The error is a *NotYetError.
+	ErrWouldExceed = errors.New("the wait would be too long")
+	// ErrCapped: Wait was called where a cap is set, so that nothing could release the permit.
+	ErrCapped = errors.New("limiter has an in-flight cap")
+	// ErrUncapped: there is no cap, so that what is in flight is not counted and no cap can be set.
+	ErrUncapped = errors.New("limiter has no in-flight cap of its own")
+	// ErrInvalid: an argument, or a field of a Config, that is outside its range.
+	ErrInvalid = errors.New("invalid")
+)
+
+// notYet says why a caller was told not yet.
+type notYet uint8
+
+const (
+	notNow      notYet = iota // a try
+	pastMaxWait               // the wait is above MaxWait
+	pastDeadline
+	queueFull
+)
+
+// A NotYetError refuses a caller who could start after a wait. Nothing was taken.
+type NotYetError struct {
+	// Limiter is the limiter's Config.Name.
+	Limiter string
+	// Limit is the limit that binds, with its numbers: "rate 10/s (burst 5)" or "MaxInFlight 3".
+	Limit string
+	// RetryAfter is how long the caller would have waited, counting tokens, with the costs ahead of
+	// it in the line, and taking permits as free. It is exact to 1 ns for each caller ahead; 0 where
+	// only a permit lacks, whose return nobody knows; and the largest Duration where that is too short.
+	RetryAfter time.Duration
+	// Allowed is how long it could have waited: MaxWait, or the time to its deadline. 0 for a try.
+	Allowed time.Duration
+
+	why notYet
+}
+
+func (e *NotYetError) Error() string {
+	wait := fmt.Sprintf("%s: wait %v", e.Limit, e.RetryAfter)
+	if e.RetryAfter == 0 {
+		wait = e.Limit + ": no permit is free"
+	}
+	switch e.why {
+	case pastMaxWait:
+		return fmt.Sprintf("throttle: %q: %s, above MaxWait %v", e.Limiter, wait, e.Allowed)
+	case pastDeadline:
+		if e.Allowed <= 0 {
+			return fmt.Sprintf("throttle: %q: the deadline passed %v ago: %v", e.Limiter, -e.Allowed, context.DeadlineExceeded)
+		}
+		return fmt.Sprintf("throttle: %q: %s, and the deadline is in %v: %v", e.Limiter, wait, e.Allowed, context.DeadlineExceeded)
+	case queueFull:
+		return fmt.Sprintf("throttle: %q: MaxQueue callers are waiting: %s", e.Limiter, wait)
+	}
+	return fmt.Sprintf("throttle: %q: not yet: %s", e.Limiter, wait)
+}
+
+// Is makes errors.Is hold for what refused the caller: ErrQueueFull; or ErrWouldExceed, and
+// context.DeadlineExceeded too if it was its deadline.
+func (e *NotYetError) Is(target error) bool {
+	switch target {
+	case ErrQueueFull:
+		return e.why == queueFull
+	case ErrWouldExceed:
+		return e.why == pastMaxWait || e.why == pastDeadline
+	case context.DeadlineExceeded:
+		return e.why == pastDeadline
+	}
+	return false
+}
+
+// Timeout reports whether the caller's deadline refused it, as net.Error has it.
+func (e *NotYetError) Timeout() bool { return e.why == pastDeadline }
+
+// A LeftError tells a caller that its own context was done before its start. Nothing was taken.
+// It unwraps to context.Cause and to the context's Err.
+type LeftError struct {
+	Limiter string        // the limiter's Config.Name
+	Waited  time.Duration // time spent in the line; 0 if the context came done
+	Cause   error         // context.Cause of the caller's context
+	Err     error         // the context's Err: context.Canceled or context.DeadlineExceeded
+}
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("throttle: %q: gave up after %v in line, before the start: %v", e.Limiter, e.Waited, e.Cause)
+}
+
+// Unwrap returns the cause and the context's own error.
+func (e *LeftError) Unwrap() []error { return []error{e.Cause, e.Err} }
+
+// Timeout reports whether the context ended by its deadline, as net.Error has it.
+func (e *LeftError) Timeout() bool { return e.Err == context.DeadlineExceeded }
+
+// tooLarge is the error of a cost or weight that does not fit.
+func tooLarge(limiter, what string, asked int64, limit string) error {
+	return fmt.Errorf("throttle: %q: %s %d is above %s: %w", limiter, what, asked, limit, ErrTooLarge)
+}
+
+// invalid is the error of an argument or field outside its range.
+func invalid(limiter, format string, args ...any) error {
+	return fmt.Errorf("throttle: %q: %s: %w", limiter, fmt.Sprintf(format, args...), ErrInvalid)
+}

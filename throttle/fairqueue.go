@@ -1,0 +1,101 @@
+package throttle
+
+// A call is one caller of a limiter: first in its line, then holding its permit. It is reused,
+// with its channel, once its caller is done with it. Under the limiter's lock:
+//
+//	from     event                                 to        moved by
+//	(new)    join                                  waiting   the caller
+//	(new)    start at once                         started   the caller
+//	waiting  its turn, its token, its permit       started   whoever moves the line on; it wakes the caller
+//	waiting  its context found done at its turn    left      whoever moves the line on
+//	waiting  its context done                      left      the caller
+//	waiting  close, or a limit it no longer fits   refused   the closer or setter; it wakes the caller
+//	started  release (or, without a cap, return)   (free)    the first releaser
+//	left, refused                                  (free)    the caller
+//
+// Truths: it is in exactly one line while waiting, and in none otherwise; it is woken exactly
+// once, by whoever moved it to started or refused while it waited, and its caller takes that one
+// signal from ready before it goes on; only its caller frees it. So ready is empty whenever it is free.
+type call struct {
+	next, prev *call         // in the line while waiting; next also in a woken or a free list
+	ready      chan struct{} // one slot; made at the first wait
+	done       <-chan struct{}
+	tokens     int64
+	weight     int64
+	at         int64  // the instant at which it joined; once started, refused or left, the instant of that
+	id         uint64 // names the call; 0 when free, so that an old Permit finds out
+	seq        uint64 // of its latest move
+	late       uint32 // started: at - late is the nominal start, in nanoseconds
+	state      callState
+	why        refusal
+}
+
+type callState uint8
+
+const (
+	callFree callState = iota
+	callWaiting
+	callStarted
+	callRefused
+	callLeft
+)
+
+// refusal says why a waiting call was refused.
+type refusal uint8
+
+const (
+	byClose refusal = iota + 1
+	aboveBurst
+	aboveCap
+)
+
+// gone reports whether the caller's context is done.
+func (c *call) gone() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A line is the FIFO queue of waiting calls: pure state, with no clock and no lock.
+//
+// Truths: n is the number of calls from front to back; tokens is the sum of their costs; they
+// stand in the order in which they joined.
+type line struct {
+	front, back *call
+	n           int
+	tokens      u128
+}
+
+// join puts c at the back.
+func (q *line) join(c *call) {
+	c.state = callWaiting
+	c.prev, c.next = q.back, nil
+	if q.back == nil {
+		q.front = c
+	} else {
+		q.back.next = c
+	}
+	q.back = c
+	q.n++
+	q.tokens = q.tokens.add(u128{lo: uint64(c.tokens)})
+}
+
+// remove takes c out, from wherever it stands: the front when it passes, anywhere when it leaves.
+func (q *line) remove(c *call) {
+	if c.prev == nil {
+		q.front = c.next
+	} else {
+		c.prev.next = c.next
+	}
+	if c.next == nil {
+		q.back = c.prev
+	} else {
+		c.next.prev = c.prev
+	}
+	c.next, c.prev = nil, nil
+	q.n--
+	q.tokens = q.tokens.sub(u128{lo: uint64(c.tokens)})
+}
