@@ -18,15 +18,15 @@ type Quota struct {
 	Burst int64 // tokens held when full: 1 to MaxBurst
 }
 
-// check says which field of q is wrong.
-func (q Quota) check() error {
-	if err := q.Rate.check(); err != nil {
-		return err
+// wrong says which field of q is wrong, and what would be right, or nothing.
+func (q Quota) wrong() string {
+	if what := q.Rate.wrong(); what != "" {
+		return what
 	}
 	if q.Burst < 1 || q.Burst > MaxBurst {
-		return fmt.Errorf("Burst is %d; want 1 to %d (2^62)", q.Burst, int64(MaxBurst))
+		return fmt.Sprintf("Burst is %d; want 1 to %d (2^62)", q.Burst, int64(MaxBurst))
 	}
-	return nil
+	return ""
 }
 
 // A Decision is the answer of a Bucket.
@@ -52,8 +52,8 @@ type Bucket struct {
 
 // NewBucket returns a full bucket, or an error that names the field of q that is wrong.
 func NewBucket(q Quota) (*Bucket, error) {
-	if err := q.check(); err != nil {
-		return nil, fmt.Errorf("throttle: Bucket %q: %w: %w", q.Name, err, ErrInvalid)
+	if what := q.wrong(); what != "" {
+		return nil, fmt.Errorf("throttle: Bucket %q: %s: %w", q.Name, what, ErrInvalid)
 	}
 	return &Bucket{bucket: newBucket(q.Rate, q.Burst, 0)}, nil
 }
@@ -69,11 +69,11 @@ func (b *Bucket) Take(now time.Time, n int64) Decision {
 		b.epoch, b.begun = now, true
 	}
 	at := max(int64(now.Sub(b.epoch)), b.last)
-	switch {
-	case n < 1 || n > b.burst:
+	if n < 1 || n > b.burst {
 		return Decision{Remaining: b.level(at), RetryAfter: -1}
-	case b.covers(at, n):
-		b.charge(at, n)
+	}
+	if missing, ok := b.spend(at, n); ok {
+		b.set(at, missing)
 		return Decision{Allowed: true, Remaining: b.level(at)}
 	}
 	return Decision{Remaining: b.level(at), RetryAfter: time.Duration(b.wait(at, u128{lo: uint64(n)}))}
@@ -120,16 +120,19 @@ func (b *bucket) missingAt(at int64) u128 {
 	return b.missing.sub(earned)
 }
 
-// covers reports whether k tokens are there at the instant at.
-func (b *bucket) covers(at, k int64) bool {
-	return !b.limit.less(b.missingAt(at).add(mul(uint64(k), b.p)))
+// spend returns what would be missing if k tokens were taken at the instant at, and whether they are there.
+func (b *bucket) spend(at, k int64) (missing u128, ok bool) {
+	missing = b.missingAt(at).add(mul(uint64(k), b.p))
+	return missing, !b.limit.less(missing)
 }
 
 // charge takes k tokens at the instant at, which is not before last.
 func (b *bucket) charge(at, k int64) {
-	b.missing = b.missingAt(at).add(mul(uint64(k), b.p))
-	b.last = at
+	b.set(at, b.missingAt(at).add(mul(uint64(k), b.p)))
 }
+
+// set puts down what is missing at the instant at.
+func (b *bucket) set(at int64, missing u128) { b.last, b.missing = at, missing }
 
 // wait returns the time from the instant at until k tokens will have been earned, were all spent
 // as they come: k may be above the burst. It is rounded up to the nanosecond, and never if it is beyond 292 years.

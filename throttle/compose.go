@@ -116,27 +116,31 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64) (Permit, er
 	if l == nil || l.dom == nil {
 		return Permit{}, errNotMade
 	}
-	deadline, hasDeadline := ctx.Deadline()
+	var deadline time.Time
+	hasDeadline := false
 	done := ctx.Done()
+	if done != nil {
+		deadline, hasDeadline = ctx.Deadline()
+	}
 	d := l.dom
 	d.mu.Lock()
 	now := d.now()
 	if !l.fits(tokens, weight) {
 		return l.refuseMisfit(tokens, weight, now)
 	}
+	allowed := int64(never)
 	if done != nil {
 		select {
 		case <-done:
 			return l.leaveAtOnce(ctx, tokens, weight, now)
 		default:
 		}
+		if hasDeadline {
+			allowed = int64(deadline.Sub(d.epoch)) - now
+		}
 	}
 	if l.due <= now {
 		l.settle(now)
-	}
-	allowed := int64(never)
-	if hasDeadline {
-		allowed = int64(deadline.Sub(d.epoch)) - now
 	}
 	if allowed > 0 && l.begin(tokens, weight, now) {
 		return l.admit(tokens, weight, now)
@@ -260,7 +264,10 @@ func (l *Limiter) newCall(tokens, weight int64) *call {
 
 // freeCall takes c back, for reuse up to maxFree.
 func (l *Limiter) freeCall(c *call) {
-	c.id, c.state, c.done = 0, callFree, nil
+	c.id, c.state = 0, callFree
+	if c.done != nil {
+		c.done = nil
+	}
 	if l.nCalls < maxFree {
 		c.next, l.calls = l.calls, c
 		l.nCalls++

@@ -30,7 +30,8 @@ type Config struct {
 	// MaxInFlight is how much weight may be in flight at once: 1 to MaxCap. Without it, and without
 	// Semaphore, what is in flight is not counted.
 	MaxInFlight int64
-	// Semaphore is a cap shared with other limiters, instead of MaxInFlight.
+	// Semaphore is a cap shared with other limiters, instead of MaxInFlight. If Trace has LimitChanged,
+	// the Semaphore refers to the limiter from then on.
 	Semaphore *Semaphore
 
 	// MaxQueue is how many callers may wait: 1 or more. One more is told ErrQueueFull at once.
@@ -50,43 +51,43 @@ type Config struct {
 	Trace *Trace
 }
 
-// check says which field is wrong, and what would be right.
-func (c *Config) check() error {
+// wrong says which field is wrong, and what would be right, or nothing.
+func (c *Config) wrong() string {
 	switch {
 	case !c.Rate.IsZero() || c.Burst != 0:
 		if c.Rate.IsZero() {
-			return fmt.Errorf("Burst is %d, but Rate is not set; want both or neither", c.Burst)
+			return fmt.Sprintf("Burst is %d, but Rate is not set; want both or neither", c.Burst)
 		}
-		if err := (Quota{Rate: c.Rate, Burst: c.Burst}).check(); err != nil {
-			return err
+		if what := (Quota{Rate: c.Rate, Burst: c.Burst}).wrong(); what != "" {
+			return what
 		}
 	case c.MaxInFlight == 0 && c.Semaphore == nil:
-		return fmt.Errorf("no limit is set; want Rate and Burst, MaxInFlight or Semaphore, or several")
+		return "no limit is set; want Rate and Burst, MaxInFlight or Semaphore, or several"
 	}
 	switch {
 	case c.MaxInFlight < 0 || c.MaxInFlight > MaxCap:
-		return fmt.Errorf("MaxInFlight is %d; want 1 to %d (2^62), or 0 for no cap", c.MaxInFlight, int64(MaxCap))
+		return fmt.Sprintf("MaxInFlight is %d; want 1 to %d (2^62), or 0 for no cap", c.MaxInFlight, int64(MaxCap))
 	case c.MaxInFlight != 0 && c.Semaphore != nil:
-		return fmt.Errorf("MaxInFlight is %d and Semaphore is set; want one of them", c.MaxInFlight)
+		return fmt.Sprintf("MaxInFlight is %d and Semaphore is set; want one of them", c.MaxInFlight)
 	case c.Semaphore != nil && c.Semaphore.dom == nil:
-		return fmt.Errorf("Semaphore was not made by NewSemaphore")
+		return "Semaphore was not made by NewSemaphore"
 	case c.MaxQueue < 0:
-		return fmt.Errorf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
+		return fmt.Sprintf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
 	case c.MaxWait < 0:
-		return fmt.Errorf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
+		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
 	case c.Slack < NoSlack || c.Slack > MaxSlack:
-		return fmt.Errorf("Slack is %v; want up to %v, 0 for %v, or NoSlack", c.Slack, MaxSlack, DefaultSlack)
+		return fmt.Sprintf("Slack is %v; want up to %v, 0 for %v, or NoSlack", c.Slack, MaxSlack, DefaultSlack)
 	case c.Clock != nil && !reflect.TypeOf(c.Clock).Comparable():
-		return fmt.Errorf("Clock is of type %T, which cannot be compared; want a pointer", c.Clock)
+		return fmt.Sprintf("Clock is of type %T, which cannot be compared; want a pointer", c.Clock)
 	}
-	return nil
+	return ""
 }
 
 // New returns a Limiter, with a full bucket and nothing in flight, or an error that names
 // the field of c that is wrong.
 func New(c Config) (*Limiter, error) {
-	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("throttle: %q: Config.%w: %w", c.Name, err, ErrInvalid)
+	if what := c.wrong(); what != "" {
+		return nil, fmt.Errorf("throttle: %q: Config: %s: %w", c.Name, what, ErrInvalid)
 	}
 	l := &Limiter{name: c.Name, maxQueue: c.MaxQueue, maxWait: int64(c.MaxWait), trace: c.Trace}
 	if c.Semaphore != nil {
@@ -99,6 +100,9 @@ func New(c Config) (*Limiter, error) {
 	defer d.mu.Unlock()
 	if !d.bind(c.Clock) {
 		return nil, fmt.Errorf("throttle: %q: Config.Clock is not the Clock of the limiters that share its Semaphore: %w", c.Name, ErrInvalid)
+	}
+	if c.Semaphore != nil && c.Trace != nil && c.Trace.LimitChanged != nil {
+		c.Semaphore.traced = append(c.Semaphore.traced, l)
 	}
 	if c.MaxInFlight != 0 {
 		l.cap = new(inflight)

@@ -69,8 +69,16 @@ func (g *gate) init(fx *effects, cap *inflight, slack int64) {
 
 // begin starts a newcomer at the instant now, if nobody is in line and it lacks nothing.
 func (g *gate) begin(tokens, weight, now int64) bool {
-	if g.line.front != nil || g.bucket.burst != 0 && !g.bucket.covers(now, tokens) {
+	if g.line.front != nil {
 		return false
+	}
+	rated := g.bucket.burst != 0
+	var missing u128
+	if rated {
+		var ok bool
+		if missing, ok = g.bucket.spend(now, tokens); !ok {
+			return false
+		}
 	}
 	if g.cap != nil {
 		if !g.cap.take(weight) {
@@ -78,8 +86,8 @@ func (g *gate) begin(tokens, weight, now int64) bool {
 		}
 		g.held += weight
 	}
-	if g.bucket.burst != 0 {
-		g.bucket.charge(now, tokens)
+	if rated {
+		g.bucket.set(now, missing)
 	}
 	g.floor = now
 	g.counts.started++
@@ -228,13 +236,16 @@ func (g *gate) turnAway(why refusal, unfit func(*call) bool, now int64) {
 	g.advance(now)
 }
 
-// change puts another rate and burst in force. Whoever was due under the old ones starts first.
-func (g *gate) change(r Rate, burst, now int64) {
+// change puts another rate and burst in force. Whoever was due under the old ones starts first. It returns the
+// sequence number of the change, which lies before those of the starts that it allows.
+func (g *gate) change(r Rate, burst, now int64) (seq uint64) {
 	g.settle(now)
+	seq = g.fx.next()
 	g.bucket.change(r, burst, now)
 	g.floor = now
 	g.turnAway(aboveBurst, func(c *call) bool { return c.tokens > burst }, now)
 	g.settle(now)
+	return seq
 }
 
 func (g *gate) setDue(due int64) {

@@ -36,14 +36,14 @@ func (l *Limiter) changeQuota(setter string, change func(*Quota)) error {
 	}
 	q := Quota{Rate: l.rate, Burst: l.bucket.burst}
 	change(&q)
-	if err := q.check(); err != nil {
+	if what := q.wrong(); what != "" {
 		d.mu.Unlock()
-		return invalid(l.name, "%s: %v", setter, err)
+		return invalid(l.name, "%s: %s", setter, what)
 	}
 	now := d.now()
-	l.change(q.Rate, q.Burst, now)
+	seq := l.change(q.Rate, q.Burst, now)
 	l.setQuota(l.bucket, q.Rate)
-	l.finishChange(now)
+	l.finishChange(seq, now)
 	return nil
 }
 
@@ -64,8 +64,7 @@ func (l *Limiter) SetMaxInFlight(n int64) error {
 	}
 	l.dom.mu.Lock()
 	now := l.dom.now()
-	l.cap.resize(n, now)
-	l.finishChange(now)
+	l.finishChange(l.cap.resize(n, now), now)
 	return nil
 }
 
@@ -76,16 +75,21 @@ func (l *Limiter) setQuota(b bucket, r Rate) {
 }
 
 // finishChange lets go of the lock and traces what holds now.
-func (l *Limiter) finishChange(now int64) {
-	d := l.dom
-	e := Event{Seq: d.next(), At: d.time(now), Rate: l.rate, Burst: l.bucket.burst, MaxInFlight: -1}
-	if l.cap != nil {
-		e.MaxInFlight = l.cap.size
-	}
-	d.unlock(now)
+func (l *Limiter) finishChange(seq uint64, now int64) {
+	e := l.changed(seq, now)
+	l.dom.unlock(now)
 	if l.trace != nil {
 		l.call(l.trace.LimitChanged, e)
 	}
+}
+
+// changed is the event of a changed limit. The caller holds the lock.
+func (l *Limiter) changed(seq uint64, now int64) Event {
+	e := Event{Seq: seq, At: l.dom.time(now), Rate: l.rate, Burst: l.bucket.burst, MaxInFlight: -1}
+	if l.cap != nil {
+		e.MaxInFlight = l.cap.size
+	}
+	return e
 }
 
 // Stats are a limiter's numbers at one instant. Every caller that asked with a valid cost is in

@@ -40,17 +40,17 @@ func Every(d time.Duration) Rate { return Rate{1, d} }
 // IsZero reports whether r is the zero Rate, which stands for "no rate limit".
 func (r Rate) IsZero() bool { return r == Rate{} }
 
-// check says what is wrong with r as the rate of a quota.
-func (r Rate) check() error {
+// wrong says what is wrong with r as the rate of a quota, or nothing.
+func (r Rate) wrong() string {
 	switch {
 	case r.N < 1:
-		return fmt.Errorf("Rate is %v: its N is %d; want 1 or more", r, r.N)
+		return fmt.Sprintf("Rate is %v: its N is %d; want 1 or more", r, r.N)
 	case r.Period < 1:
-		return fmt.Errorf("Rate is %v: its Period is %v; want 1ns or more", r, r.Period)
+		return fmt.Sprintf("Rate is %v: its Period is %v; want 1ns or more", r, r.Period)
 	case r.N > int64(r.Period):
-		return fmt.Errorf("Rate is %v, which is above 1000000000/s; count in larger units", r)
+		return fmt.Sprintf("Rate is %v, which is above 1000000000/s; count in larger units", r)
 	}
-	return nil
+	return ""
 }
 
 // String returns r as ParseRate reads it: "10/s", "5/15s", "167/2h46m40s".
@@ -104,8 +104,8 @@ func ParseRate(s string) (Rate, error) {
 		return fail("its period, once the decimals are gone, is beyond 292 years")
 	}
 	r := Rate{n, period * time.Duration(scale)}
-	if err := r.check(); err != nil {
-		return fail(err.Error())
+	if what := r.wrong(); what != "" {
+		return fail(what)
 	}
 	return r, nil
 }

@@ -16,8 +16,9 @@ const MaxCap = 1 << 62
 //
 // The zero Semaphore is not usable; use NewSemaphore.
 type Semaphore struct {
-	dom *domain
-	cap inflight
+	dom    *domain
+	cap    inflight
+	traced []*Limiter // those whose Trace wants to know of a resize
 }
 
 // NewSemaphore returns a cap of size permits: 0 (paused) to MaxCap.
@@ -32,7 +33,8 @@ func NewSemaphore(size int64) (*Semaphore, error) {
 
 // Resize puts another size in force at once: 0 (paused) to MaxCap. Growing starts callers that
 // wait; shrinking revokes nothing, and no permit is given out until enough have come back. A waiting
-// caller whose weight is above a new size that is not 0 is told ErrTooLarge. 0 refuses nobody.
+// caller whose weight is above a new size that is not 0 is told ErrTooLarge. 0 refuses nobody. The Trace of each
+// limiter that shares s is told, all with one Seq.
 func (s *Semaphore) Resize(size int64) error {
 	if s == nil || s.dom == nil {
 		return fmt.Errorf("throttle: Semaphore was not made by NewSemaphore: %w", ErrInvalid)
@@ -42,8 +44,16 @@ func (s *Semaphore) Resize(size int64) error {
 	}
 	s.dom.mu.Lock()
 	now := s.dom.now()
-	s.cap.resize(size, now)
+	seq := s.cap.resize(size, now)
+	traced := s.traced
+	events := make([]Event, len(traced))
+	for i, l := range traced {
+		events[i] = l.changed(seq, now)
+	}
 	s.dom.unlock(now)
+	for i, l := range traced {
+		l.call(l.trace.LimitChanged, events[i])
+	}
 	return nil
 }
 
@@ -131,13 +141,15 @@ func (s *inflight) release(weight, now int64) {
 }
 
 // resize puts another size in force, as Semaphore.Resize says. Whoever was due under the old one starts first.
-func (s *inflight) resize(size, now int64) {
+// It returns the sequence number of the change, which lies before those of the starts that it allows.
+func (s *inflight) resize(size, now int64) (seq uint64) {
 	for g := s.waiting.front; g != nil; {
 		next := g.ringed[inWaiting].next
 		g.advance(now)
 		g = next
 	}
 	s.serve(now)
+	seq = s.fx.next()
 	before := s.free()
 	s.size = size
 	if after := s.free(); after < before {
@@ -153,6 +165,7 @@ func (s *inflight) resize(size, now int64) {
 		}
 	}
 	s.give(before, now)
+	return seq
 }
 
 // give hands out what has become free beyond before, then serves the fronts that wait for it.

@@ -12,7 +12,7 @@ type Trace struct {
 	Refused      func(Event) // a caller was told never or not yet, on arrival or while it waited
 	Left         func(Event) // a caller gave up by its own context
 	Released     func(Event) // a permit was given back for the first time
-	LimitChanged func(Event) // SetRate, SetBurst, SetQuota or SetMaxInFlight took effect
+	LimitChanged func(Event) // SetRate, SetBurst, SetQuota, SetMaxInFlight or Semaphore.Resize took effect
 }
 
 // An Event is what a function of a Trace is told. Fields that do not concern it are zero.

@@ -61,6 +61,14 @@ func (d *domain) time(at int64) time.Time { return d.epoch.Add(time.Duration(at)
 // unlock carries out what the moves under the lock left to do: it sets timers, lets go of the lock, and
 // wakes callers. Each is woken once, and does not touch its call before.
 func (d *domain) unlock(now int64) {
+	if d.dirtyGates == nil && d.woken == nil {
+		d.mu.Unlock()
+		return
+	}
+	d.carryOut(now)
+}
+
+func (d *domain) carryOut(now int64) {
 	for g := d.dirtyGates; g != nil; {
 		next := g.nextDirty
 		g.dirty, g.nextDirty = false, nil
