@@ -47,7 +47,7 @@ func (l *Limiter) capText() string {
 // refuseMisfit tells the caller never, or that its cost is no cost.
 func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 	d := l.dom
-	burst, text, isClosed, seq := l.bucket.burst, l.rateText, l.isClosed, d.next()
+	burst, isClosed, seq := l.bucket.burst, l.isClosed, d.next()
 	size := int64(-1)
 	if l.cap != nil {
 		size = l.cap.size
@@ -70,7 +70,7 @@ func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 	case err != nil:
 		return Permit{}, err // not counted: it asked for nothing
 	case burst != 0 && tokens > burst:
-		err = tooLarge(l.name, "cost", tokens, text)
+		err = tooLarge(l.name, "cost", tokens, fmt.Sprintf("the burst %d", burst))
 	default:
 		err = tooLarge(l.name, "weight", weight, fmt.Sprintf("the in-flight cap %d", size))
 	}
