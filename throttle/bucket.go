@@ -43,7 +43,7 @@ type Decision struct {
 // The arithmetic is exact: it equals that of rational numbers for every Rate and Burst, so
 // that after exactly the reported wait a take succeeds, and no partial token is ever lost.
 // An instant earlier than one already seen counts as the latest seen, and mints nothing.
-// The zero Bucket refuses everything; use NewBucket.
+// The zero Bucket, and a nil one, refuse everything; use NewBucket.
 type Bucket struct {
 	bucket
 	epoch time.Time // the first instant seen
@@ -62,7 +62,7 @@ func NewBucket(q Quota) (*Bucket, error) {
 // says when they will be. An n below 1 or above the burst is never allowed. Instants more
 // than 292 years after the first one count as that. It allocates nothing.
 func (b *Bucket) Take(now time.Time, n int64) Decision {
-	if b.burst == 0 {
+	if b == nil || b.burst == 0 {
 		return Decision{RetryAfter: -1}
 	}
 	if !b.begun {

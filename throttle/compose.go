@@ -39,8 +39,8 @@ type Limiter struct {
 	nCalls int
 }
 
-// maxFree bounds the calls that a limiter keeps for reuse: about 200 KiB with their channels.
-const maxFree = 1024
+// maxFree bounds the calls that a limiter keeps for reuse: about 48 KiB with their channels.
+const maxFree = 256
 
 // A Cost is what one call takes: tokens of the rate, and weight of the in-flight cap. A field is 1 or
 // more where the limiter has that limit, and 0 or more, and ignored, where it has not.
@@ -136,7 +136,7 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64) (Permit, er
 		default:
 		}
 		if hasDeadline {
-			allowed = int64(deadline.Sub(d.epoch)) - now
+			allowed = int64(deadline.Sub(d.time(now)))
 		}
 	}
 	if l.due <= now {
@@ -232,15 +232,18 @@ func (p Permit) Release() {
 	}
 	weight := p.c.weight
 	l.freeCall(p.c)
-	l.held -= weight
-	if l.held == 0 && l.emptied != nil {
-		close(l.emptied)
-		l.emptied = nil
-	}
 	seq := d.next()
 	var now int64
 	if l.cap.waiting.front != nil || l.trace != nil {
 		now = d.now()
+		if l.due <= now { // its timer is late: then the front lacks a permit only
+			l.settle(now)
+		}
+	}
+	l.held -= weight
+	if l.held == 0 && l.emptied != nil {
+		close(l.emptied)
+		l.emptied = nil
 	}
 	l.cap.release(weight, now)
 	d.unlock(now)

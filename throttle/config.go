@@ -77,7 +77,7 @@ func (c *Config) wrong() string {
 		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
 	case c.Slack < NoSlack || c.Slack > MaxSlack:
 		return fmt.Sprintf("Slack is %v; want up to %v, 0 for %v, or NoSlack", c.Slack, MaxSlack, DefaultSlack)
-	case c.Clock != nil && !reflect.TypeOf(c.Clock).Comparable():
+	case c.Clock != nil && !reflect.ValueOf(c.Clock).Comparable():
 		return fmt.Sprintf("Clock is of type %T, which cannot be compared; want a pointer", c.Clock)
 	}
 	return ""

@@ -52,7 +52,8 @@ type NotYetError struct {
 	// Allowed is how long it could have waited: MaxWait, or the time to its deadline. 0 for a try.
 	Allowed time.Duration
 
-	why notYet
+	why   notYet
+	queue int // MaxQueue
 }
 
 func (e *NotYetError) Error() string {
@@ -69,7 +70,7 @@ func (e *NotYetError) Error() string {
 		}
 		return fmt.Sprintf("throttle: %q: %s, and the deadline is in %v: %v", e.Limiter, wait, e.Allowed, context.DeadlineExceeded)
 	case queueFull:
-		return fmt.Sprintf("throttle: %q: MaxQueue callers are waiting: %s", e.Limiter, wait)
+		return fmt.Sprintf("throttle: %q: MaxQueue %d callers are waiting: %s", e.Limiter, e.queue, wait)
 	}
 	return fmt.Sprintf("throttle: %q: not yet: %s", e.Limiter, wait)
 }

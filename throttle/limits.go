@@ -18,7 +18,7 @@ func (l *Limiter) SetBurst(n int64) error {
 // SetQuota puts another rate and burst in force in one step, as SetRate and SetBurst do. The name of
 // q, if it has one, is the limiter's.
 func (l *Limiter) SetQuota(q Quota) error {
-	if l != nil && q.Name != "" && q.Name != l.name {
+	if l != nil && l.dom != nil && q.Name != "" && q.Name != l.name {
 		return invalid(l.name, "SetQuota: Name is %q; want %q or none", q.Name, l.name)
 	}
 	return l.changeQuota("SetQuota", func(old *Quota) { *old = q })

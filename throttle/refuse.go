@@ -26,7 +26,7 @@ func (l *Limiter) refuseYet(why notYet, tokens, weight, wait, allowed, now int64
 		limit = l.capText()
 	}
 	d.unlock(now)
-	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why}
+	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why, queue: l.maxQueue}
 	if l.trace != nil {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
 	}
@@ -48,6 +48,9 @@ func (l *Limiter) capText() string {
 func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 	d := l.dom
 	burst, isClosed, seq := l.bucket.burst, l.isClosed, d.next()
+	if burst == 0 {
+		burst = -1
+	}
 	size := int64(-1)
 	if l.cap != nil {
 		size = l.cap.size
@@ -56,10 +59,10 @@ func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 	switch {
 	case isClosed:
 		l.counts.closed++
-	case tokens < 0 || tokens == 0 && burst != 0:
-		err = invalid(l.name, "cost is %d tokens; want 1 to %d", tokens, max(burst, 1))
+	case tokens < 0 || tokens == 0 && burst > 0:
+		err = invalid(l.name, "cost is %d tokens; want %s", tokens, oneTo(burst))
 	case weight < 0 || weight == 0 && size >= 0:
-		err = invalid(l.name, "weight is %d; want 1 to %d", weight, max(size, 1))
+		err = invalid(l.name, "weight is %d; want %s", weight, oneTo(size))
 	default:
 		l.counts.never++
 	}
@@ -69,7 +72,7 @@ func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 		err = l.closedError()
 	case err != nil:
 		return Permit{}, err // not counted: it asked for nothing
-	case burst != 0 && tokens > burst:
+	case burst > 0 && tokens > burst:
 		err = tooLarge(l.name, "cost", tokens, fmt.Sprintf("the burst %d", burst))
 	default:
 		err = tooLarge(l.name, "weight", weight, fmt.Sprintf("the in-flight cap %d", size))
@@ -78,6 +81,17 @@ func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight, Err: err})
 	}
 	return Permit{}, err
+}
+
+// oneTo is the range of a cost in a limit of that size, which is below 1 where there is none, or a pause.
+func oneTo(limit int64) string {
+	switch {
+	case limit == 0:
+		return "1 or more"
+	case limit < 0:
+		return "0 or more"
+	}
+	return fmt.Sprintf("1 to %d", limit)
 }
 
 func (l *Limiter) closedError() error { return fmt.Errorf("throttle: %q: %w", l.name, ErrClosed) }
