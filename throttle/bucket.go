@@ -137,8 +137,8 @@ func (b *bucket) set(at int64, missing u128) { b.last, b.missing = at, missing }
 // wait returns the time from the instant at until k tokens will have been earned, were all spent
 // as they come: k may be above the burst. It is rounded up to the nanosecond, and never if it is beyond 292 years.
 func (b *bucket) wait(at int64, k u128) int64 {
-	if k.hi != 0 || k.lo > 1<<63 {
-		return never // one token takes a nanosecond at the least
+	if k.hi != 0 {
+		return never // one token takes a nanosecond at the least, and at most 2^62 are there
 	}
 	need := b.missingAt(at).add(mul(k.lo, b.p))
 	if !b.limit.less(need) {

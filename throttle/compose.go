@@ -236,9 +236,6 @@ func (p Permit) Release() {
 	var now int64
 	if l.cap.waiting.front != nil || l.trace != nil {
 		now = d.now()
-		if l.due <= now { // its timer is late: then the front lacks a permit only
-			l.settle(now)
-		}
 	}
 	l.held -= weight
 	if l.held == 0 && l.emptied != nil {

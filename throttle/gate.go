@@ -163,9 +163,6 @@ func (g *gate) advance(now int64) {
 // slack at the most. Time without a free permit counts for nothing.
 func (g *gate) nominal(c *call, now int64) int64 {
 	at := max(g.floor, c.at, now-g.slack)
-	if g.cap != nil {
-		at = max(at, g.cap.came)
-	}
 	if g.bucket.burst != 0 {
 		at = max(at, g.bucket.due(c.tokens))
 	}

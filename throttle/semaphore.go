@@ -94,9 +94,7 @@ type inflight struct {
 	fifo    ring // of gates whose front is due and lacks a permit
 	waiting ring // of gates with a caller in line
 
-	widest int64 // the largest weight asked of it
-	came   int64 // the instant at which permits last came while fewer than widest were free and someone was in line
-	fx     *effects
+	fx *effects
 }
 
 func (s *inflight) init(fx *effects, size int64) {
@@ -108,7 +106,6 @@ func (s *inflight) init(fx *effects, size int64) {
 
 // take takes weight permits if they are free and nobody stands before the asker.
 func (s *inflight) take(weight int64) bool {
-	s.widest = max(s.widest, weight)
 	return s.fifo.front == nil && s.grab(weight)
 }
 
@@ -132,9 +129,10 @@ const maxSpare = 64
 // free returns how many permits a start can have.
 func (s *inflight) free() int64 { return max(0, s.size-s.held) }
 
-// release gives weight permits back and serves the fronts that wait for them. It needs the
-// instant only if someone is in line.
+// release gives weight permits back and serves the fronts that wait for them. Whoever was due before, though its
+// timer is late, is judged first, by the permits that were free. It needs the instant only if someone is in line.
 func (s *inflight) release(weight, now int64) {
+	s.hearTimers(now)
 	before := s.free()
 	s.held -= weight
 	s.give(before, now)
@@ -143,11 +141,7 @@ func (s *inflight) release(weight, now int64) {
 // resize puts another size in force, as Semaphore.Resize says. Whoever was due under the old one starts first.
 // It returns the sequence number of the change, which lies before those of the starts that it allows.
 func (s *inflight) resize(size, now int64) (seq uint64) {
-	for g := s.waiting.front; g != nil; {
-		next := g.ringed[inWaiting].next
-		g.advance(now)
-		g = next
-	}
+	s.hearTimers(now)
 	s.serve(now)
 	seq = s.fx.next()
 	before := s.free()
@@ -168,12 +162,21 @@ func (s *inflight) resize(size, now int64) (seq uint64) {
 	return seq
 }
 
+// hearTimers moves on the lines whose timers are late. It is called before the free permits change, so that waiting
+// for a permit earns no credit, and a late timer loses none.
+func (s *inflight) hearTimers(now int64) {
+	for g := s.waiting.front; g != nil; {
+		next := g.ringed[inWaiting].next
+		if g.due <= now {
+			g.advance(now)
+		}
+		g = next
+	}
+}
+
 // give hands out what has become free beyond before, then serves the fronts that wait for it.
 func (s *inflight) give(before, now int64) {
 	if more := s.free() - before; more > 0 {
-		if s.waiting.front != nil && before < s.widest {
-			s.came = now
-		}
 		if s.spare += more; s.spare > maxSpare {
 			s.permits.Release(s.spare - maxSpare)
 			s.spare = maxSpare
