@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 )
 
@@ -19,16 +18,8 @@ type auditor struct {
 
 type auditLine struct {
 	setup  lineSetup
-	level  *big.Rat // replayed
-	asOf   int64
-	earned *big.Rat // up to the latest start or change, had the bucket no top
-	starts []auditStart
-	change int // how many of starts came before the latest change
-}
-
-type auditStart struct {
-	real, nominal, burst, tokens int64
-	earned                       *big.Rat // as of the nominal start
+	quotas []auditQuota // that of its rate first, if it has one
+	paused int64
 }
 
 type auditCap struct {
@@ -49,9 +40,19 @@ type auditCaller struct {
 func (t *twin) audit() error {
 	a := &auditor{twin: t}
 	for _, l := range t.lines {
-		x := &auditLine{setup: l, earned: new(big.Rat)}
+		x := &auditLine{setup: l}
 		if l.burst != 0 {
-			x.level = whole(l.burst)
+			x.quotas = append(x.quotas, newAuditBucket(l.rate, l.burst, l.slack))
+		}
+		for _, q := range l.quotas {
+			switch q.kind {
+			case bucketKind:
+				x.quotas = append(x.quotas, newAuditBucket(q.Rate, q.Burst, l.slack))
+			case windowKind:
+				x.quotas = append(x.quotas, &auditWindow{Quota: q})
+			default:
+				x.quotas = append(x.quotas, &auditInterval{Quota: q})
+			}
 		}
 		a.lines = append(a.lines, x)
 	}
@@ -67,6 +68,10 @@ func (t *twin) audit() error {
 			}
 		}
 		from = t.upTo[i]
+		if o.kind == opPause && o.n > 0 { // whoever was due has started before
+			l := a.lines[o.line]
+			l.paused = max(l.paused, a.now+o.n)
+		}
 		if o.kind != opPass && !t.late {
 			if err := a.idle(); err != nil {
 				return fmt.Errorf("audit: operation %d, %v: %w\nafter: %v", i, o, err, t)
@@ -76,30 +81,47 @@ func (t *twin) audit() error {
 	return nil
 }
 
-// idle asserts C5: nobody waits in front of a line whose tokens were there a nanosecond ago, and whose permit is
-// free, unless somebody else stands before it at the cap.
+// path returns the line and those above it.
+func (a *auditor) path(line int) (up []*auditLine) {
+	for {
+		up = append(up, a.lines[line])
+		if line = a.lines[line].setup.above - 1; line < 0 {
+			return up
+		}
+	}
+}
+
+// idle asserts C5: nobody waits in front of a line whose limits let it through a nanosecond ago, and whose permit is
+// free, unless somebody else stands before it at the cap or above: then of those some front lacks something.
 func (a *auditor) idle() error {
+	isTree := slices.ContainsFunc(a.lines, func(l *auditLine) bool { return l.setup.above > 0 })
 	paid := make([]int, len(a.caps))  // fronts that have asked the cap
 	lack := make([]bool, len(a.caps)) // some of those that may have asked it ask for more than is free
+	fronts, ready := 0, 0
 	for line, l := range a.lines {
 		who := slices.IndexFunc(a.costs, func(c auditCaller) bool { return c.line == line && c.waits })
 		if who < 0 {
 			continue
 		}
 		front := a.costs[who]
-		hasAt := func(t int64) bool {
-			return l.level == nil || l.levelAt(max(l.asOf, t)).Cmp(whole(front.tokens)) >= 0
-		}
 		cap := l.setup.cap
+		fronts++
 		switch {
-		case cap < 0 && hasAt(a.now-1) && !front.quit:
+		case isTree:
+			if !front.quit && a.lacksNothing(front) {
+				ready++
+			}
+		case cap < 0 && l.lets(front.tokens, a.now-1) && !front.quit:
 			return fmt.Errorf("C5: caller %d lacks nothing, and waits", who)
-		case cap >= 0 && hasAt(a.now): // if only now, its timer may be about to go off
+		case cap >= 0 && l.lets(front.tokens, a.now): // if only now, its timer may be about to go off
 			lack[cap] = lack[cap] || front.quit || front.weight > a.caps[cap].size-a.caps[cap].held
-			if hasAt(a.now - 1) {
+			if l.lets(front.tokens, a.now-1) {
 				paid[cap]++
 			}
 		}
+	}
+	if fronts > 0 && ready == fronts {
+		return fmt.Errorf("C5: %d fronts wait, and none lacks anything", fronts)
 	}
 	for cap, n := range paid {
 		if n > 0 && !lack[cap] {
@@ -107,6 +129,21 @@ func (a *auditor) idle() error {
 		}
 	}
 	return nil
+}
+
+// lets reports whether no limit of this level is in the way of such a cost at the instant t.
+func (l *auditLine) lets(tokens, t int64) bool {
+	return t >= l.paused && !slices.ContainsFunc(l.quotas, func(q auditQuota) bool { return !q.has(tokens, t) })
+}
+
+// lacksNothing reports whether no level lets c wait, since a nanosecond ago.
+func (a *auditor) lacksNothing(c auditCaller) bool {
+	for _, l := range a.path(c.line) {
+		if !l.lets(c.tokens, a.now-1) || l.setup.cap >= 0 && c.weight > a.caps[l.setup.cap].size-a.caps[l.setup.cap].held {
+			return false
+		}
+	}
+	return true
 }
 
 // read takes in what an operation does by itself.
@@ -123,7 +160,11 @@ func (a *auditor) read(o op) {
 		a.costs[o.who].quit = true
 	case opRelease:
 		c := a.costs[o.who]
-		a.caps[a.lines[c.line].setup.cap].held -= c.weight
+		for _, l := range a.path(c.line) {
+			if l.setup.cap >= 0 {
+				a.caps[l.setup.cap].held -= c.weight
+			}
+		}
 	}
 }
 
@@ -136,8 +177,19 @@ func (a *auditor) judge(o op, e event) error {
 	case e.what == changes && o.kind == opResize:
 		a.caps[o.line].size = o.n
 		return nil
+	case e.what == changes && o.kind == opRefit:
+		l := a.lines[o.line]
+		switch q := l.quotas[len(l.quotas)-len(l.setup.quotas)+o.who].(type) {
+		case *auditBucket:
+			q.change(op{rate: o.quota.Rate, n: o.quota.Burst}, a.now)
+		case *auditWindow:
+			q.change(o.quota, a.now)
+		case *auditInterval:
+			q.change(o.quota, a.now)
+		}
+		return nil
 	case e.what == changes:
-		a.lines[o.line].setQuota(o, a.now)
+		a.lines[o.line].quotas[0].(*auditBucket).change(o, a.now)
 		return nil
 	case e.what == leaves && !a.costs[e.who].quit:
 		return fmt.Errorf("C4: caller %d leaves, and its context is not done", e.who)
@@ -147,7 +199,6 @@ func (a *auditor) judge(o op, e event) error {
 	if e.what != starts {
 		return nil
 	}
-	l := a.lines[c.line]
 	for i := range e.who {
 		if a.costs[i].line == c.line && a.costs[i].waits {
 			return fmt.Errorf("C3: caller %d starts before caller %d, who waits in the same line", e.who, i)
@@ -156,17 +207,30 @@ func (a *auditor) judge(o op, e event) error {
 	switch {
 	case c.quit:
 		return fmt.Errorf("C4: caller %d starts after its context was done", e.who)
-	case e.nominal > e.at || e.nominal < e.at-l.setup.slack || e.nominal < c.joined:
-		return fmt.Errorf("caller %d joined at %d, starts at %d, slack %d: not as of %d", e.who, c.joined, e.at, l.setup.slack, e.nominal)
+	case e.nominal > e.at || e.nominal < c.joined:
+		return fmt.Errorf("caller %d joined at %d, starts at %d: not as of %d", e.who, c.joined, e.at, e.nominal)
 	case e.nominal != e.at && !a.late:
 		return fmt.Errorf("C1: caller %d starts at %d as of %d on a clock that is never late", e.who, e.at, e.nominal)
 	}
-	if l.setup.cap >= 0 {
-		if err := a.caps[l.setup.cap].grant(*c, e); err != nil {
-			return err
+	for level, l := range a.path(c.line) {
+		switch {
+		case e.nominal < e.at-l.setup.slack:
+			return fmt.Errorf("caller %d starts at %d as of %d; %d above its line the slack is %d", e.who, e.at, e.nominal, level, l.setup.slack)
+		case e.nominal < l.paused:
+			return fmt.Errorf("C8: caller %d starts as of %d; %d above its line is a pause until %d", e.who, e.nominal, level, l.paused)
+		}
+		if l.setup.cap >= 0 {
+			if err := a.caps[l.setup.cap].grant(*c, e); err != nil {
+				return err
+			}
+		}
+		for _, q := range l.quotas {
+			if err := q.start(*c, e); err != nil {
+				return fmt.Errorf("%d above its line: %w", level, err)
+			}
 		}
 	}
-	return l.start(*c, e)
+	return nil
 }
 
 // grant asserts C2, and that the time for which a caller is given credit had its permits free.
@@ -179,58 +243,6 @@ func (c *auditCap) grant(caller auditCaller, e event) error {
 		if s.to > e.nominal && s.free < caller.weight {
 			return fmt.Errorf("caller %d, of weight %d, starts at %d as of %d; from %d to %d only %d permits were free",
 				e.who, caller.weight, e.at, e.nominal, s.from, s.to, s.free)
-		}
-	}
-	return nil
-}
-
-func (l *auditLine) levelAt(t int64) *big.Rat {
-	earned := new(big.Rat).Mul(rational(l.setup.rate), whole(t-l.asOf))
-	return least(whole(l.setup.burst), earned.Add(earned, l.level))
-}
-
-// pass brings the level and what was earned to the instant t.
-func (l *auditLine) pass(t int64) {
-	more := new(big.Rat).Mul(rational(l.setup.rate), whole(t-l.asOf))
-	l.earned = more.Add(more, l.earned)
-	l.level, l.asOf = l.levelAt(t), t
-}
-
-func (l *auditLine) setQuota(o op, now int64) {
-	l.pass(now)
-	l.setup.rate, l.setup.burst, l.change = o.rate, o.n, len(l.starts)
-	p := rational(o.rate).Denom()
-	units := new(big.Rat).Mul(l.level, new(big.Rat).SetInt(p))
-	l.level = least(whole(o.n), new(big.Rat).SetFrac(new(big.Int).Quo(units.Num(), units.Denom()), p))
-}
-
-// start asserts C1 for all windows that end with this start.
-func (l *auditLine) start(c auditCaller, e event) error {
-	if l.setup.burst == 0 {
-		return nil
-	}
-	if e.nominal < l.asOf {
-		return fmt.Errorf("C1: caller %d starts as of %d; before it came a start or change of %d", e.who, e.nominal, l.asOf)
-	}
-	l.pass(e.nominal)
-	l.level = new(big.Rat).Sub(l.level, whole(c.tokens))
-	if l.level.Sign() < 0 {
-		return fmt.Errorf("C1: caller %d starts as of %d, when %v tokens more were there", e.who, e.nominal, l.level)
-	}
-	l.starts = append(l.starts, auditStart{e.at, e.nominal, l.setup.burst, c.tokens, l.earned})
-	sum := new(big.Rat)
-	for i := len(l.starts) - 1; i >= 0; i-- {
-		s := l.starts[i]
-		sum.Add(sum, whole(s.tokens))
-		budget := new(big.Rat).Sub(l.earned, s.earned)
-		if budget.Add(budget, whole(s.burst)).Cmp(sum) < 0 {
-			return fmt.Errorf("C1: %v tokens started as of %d to %d; promised are %v", sum, s.nominal, e.nominal, budget)
-		}
-		if i >= l.change { // real starts, while the quota was one
-			budget.Mul(rational(l.setup.rate), whole(e.at-s.real+l.setup.slack))
-			if budget.Add(budget, whole(s.burst)).Cmp(sum) < 0 {
-				return fmt.Errorf("C1: %v tokens started from %d to %d; promised are %v", sum, s.real, e.at, budget)
-			}
 		}
 	}
 	return nil

@@ -10,25 +10,6 @@ import (
 // MaxBurst is the largest burst, in tokens: 2^62.
 const MaxBurst = 1 << 62
 
-// A Quota is a rate and a burst, with an optional name for errors and reports.
-// At most Burst + Rate x t tokens are spent in any window of length t.
-type Quota struct {
-	Name  string
-	Rate  Rate
-	Burst int64 // tokens held when full: 1 to MaxBurst
-}
-
-// wrong says which field of q is wrong, and what would be right, or nothing.
-func (q Quota) wrong() string {
-	if what := q.Rate.wrong(); what != "" {
-		return what
-	}
-	if q.Burst < 1 || q.Burst > MaxBurst {
-		return fmt.Sprintf("Burst is %d; want 1 to %d (2^62)", q.Burst, int64(MaxBurst))
-	}
-	return ""
-}
-
 // A Decision is the answer of a Bucket.
 type Decision struct {
 	Allowed    bool
@@ -52,7 +33,11 @@ type Bucket struct {
 
 // NewBucket returns a full bucket, or an error that names the field of q that is wrong.
 func NewBucket(q Quota) (*Bucket, error) {
-	if what := q.wrong(); what != "" {
+	what := q.wrong()
+	if what == "" && q.kind != bucketKind {
+		what = fmt.Sprintf("it is %v; want a Rate and a Burst", q)
+	}
+	if what != "" {
 		return nil, fmt.Errorf("throttle: Bucket %q: %s: %w", q.Name, what, ErrInvalid)
 	}
 	return &Bucket{bucket: newBucket(q.Rate, q.Burst, 0)}, nil

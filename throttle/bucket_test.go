@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A ratedBucket is a bucket and its exact rational, side by side. The model of a line serves as the latter.
+// A ratedBucket is a bucket and its exact rational, side by side. That of the model serves as the latter.
 type ratedBucket struct {
 	bucket
-	exact modelLine
+	exact modelBucket
 	now   int64
 }
 
 func newRated(r Rate, burst int64) *ratedBucket {
 	return &ratedBucket{
 		bucket: newBucket(r, burst, 0),
-		exact:  modelLine{rate: rational(r), burst: burst, level: whole(burst)},
+		exact:  modelBucket{rate: rational(r), burst: burst, level: whole(burst)},
 	}
 }
 
@@ -86,7 +86,7 @@ func (b *ratedBucket) change(r Rate, burst int64) {
 	p := new(big.Int).SetUint64(uint64(r.Period) / gcd(uint64(r.N), uint64(r.Period)))
 	units := new(big.Rat).Mul(level, new(big.Rat).SetInt(p))
 	rounded := new(big.Rat).SetFrac(new(big.Int).Div(units.Num(), units.Denom()), p)
-	b.exact = modelLine{rate: rational(r), burst: burst, level: least(rounded, whole(burst)), asOf: b.now}
+	b.exact = modelBucket{rate: rational(r), burst: burst, level: least(rounded, whole(burst)), asOf: b.now}
 }
 
 func must(t testing.TB, err error) {

@@ -89,7 +89,7 @@ func (r *ring) check(all []*gate, belongs func(*gate) bool) error {
 }
 
 // check asserts the truths of a cap. all are the gates that share it.
-func (s *inflight) check(all []*gate, now int64) error {
+func (s *inflight) check(all []*gate) error {
 	var held int64
 	for _, g := range all {
 		held += g.held
@@ -105,15 +105,15 @@ func (s *inflight) check(all []*gate, now int64) error {
 	if err := s.checkPermits(); err != nil {
 		return err
 	}
-	if err := s.waiting.check(all, func(g *gate) bool { return g.line.front != nil }); err != nil {
+	if err := s.waiting.check(all, func(g *gate) bool { return g.tree.waiters > 0 }); err != nil {
 		return fmt.Errorf("waiting: %w", err)
 	}
-	// Whose front is due and not started lacks its permit; those whose timer is late have not asked yet.
-	if err := s.fifo.check(all, func(g *gate) bool { return g.line.front != nil && g.due == never && g.tokensDue() <= now }); err != nil {
+	// Whose front is due, and neither started nor asking above, lacks its permit.
+	if err := s.fifo.check(all, func(g *gate) bool { return g.lacksPermit() }); err != nil {
 		return fmt.Errorf("fifo: %w", err)
 	}
-	if g := s.fifo.front; g != nil && g.line.front.weight <= max(0, s.size-s.held) {
-		return fmt.Errorf("the first in fifo wants %d and is left standing, with %d free", g.line.front.weight, s.size-s.held)
+	if g := s.fifo.front; g != nil && g.front().weight <= s.free() {
+		return fmt.Errorf("the first in fifo wants %d and is left standing, with %d free", g.front().weight, s.free())
 	}
 	return nil
 }
@@ -132,48 +132,60 @@ func (s *inflight) checkPermits() error {
 	return nil
 }
 
-// tokensDue returns when the tokens of the front are there, be it long ago.
-func (g *gate) tokensDue() int64 {
-	if g.bucket.burst == 0 {
-		return 0
+// limitsDue returns when no limit of g but its cap is in the way of its front, be it long ago.
+func (g *gate) limitsDue(front *call) int64 {
+	due := g.paused
+	if g.bucket.burst != 0 {
+		due = max(due, g.bucket.due(front.tokens))
 	}
-	return g.bucket.due(g.line.front.tokens)
+	for i := range g.more {
+		due = max(due, g.more[i].due(front.tokens))
+	}
+	return due
 }
 
-// check asserts the truths of a gate after a move at the instant now. late says that the gate's own timer
-// has been due for a while, and was not part of the move.
-func (g *gate) check(now int64, late bool) error {
+// lacksPermit reports whether somebody is judged in g, and neither a limit nor a line above is in the way.
+func (g *gate) lacksPermit() bool {
+	front := g.front()
+	return front != nil && g.due == never && !g.asking() && g.limitsDue(front) != never
+}
+
+// check asserts the truths of a gate after a move at the instant now.
+func (g *gate) check(now int64) error {
 	if err := errors.Join(g.line.check(), g.bucket.check()); err != nil {
 		return err
 	}
+	front, inFifo, asks := g.front(), g.ringed[inFIFO].in, g.asking()
 	switch {
-	case g.dirty || g.nextDirty != nil:
-		return errors.New("a move left its timer to be set")
 	case g.floor > now:
 		return fmt.Errorf("floor is %d, and now is %d", g.floor, now)
 	case g.bucket.last > now:
 		return fmt.Errorf("the bucket was charged at %d, and now is %d", g.bucket.last, now)
-	case g.cap == nil && (g.held != 0 || g.ringed != [2]ringLink{}):
+	case g.cap == nil && (g.held != 0 || inFifo || g.ringed[inWaiting] != ringLink{}):
 		return errors.New("a gate without a cap holds permits, or stands in line for them")
-	}
-	// At most one of the rows "token" and "permit" holds, and one of them if and only if somebody waits.
-	front, inFifo := g.line.front, g.ringed[inFIFO].in
-	switch {
-	case front == nil && (g.due != never || inFifo):
-		return fmt.Errorf("nobody waits, and due is %d, in fifo %v", g.due, inFifo)
+	case front == nil && (g.due != never || inFifo || asks):
+		return fmt.Errorf("nobody is judged here, and due is %d, in fifo %v, asks %v", g.due, inFifo, asks)
 	case front == nil:
 		return nil
-	case inFifo && g.due != never:
-		return fmt.Errorf("the gate stands in fifo, and due is %d", g.due)
-	case inFifo && g.nominal(front, now) > now:
-		return fmt.Errorf("the gate stands in fifo, and its front is due at %d, after now, %d", g.nominal(front, now), now)
-	case inFifo:
-		return nil
-	case g.due != g.tokensDue():
-		return fmt.Errorf("due is %d, and the tokens of the front are there at %d", g.due, g.tokensDue())
-	case g.due <= now && !late:
-		return fmt.Errorf("the front lacks nothing since %d and is left standing at %d", g.due, now)
-	case g.due > now && g.due != never && g.nominal(front, now) != g.due:
+	}
+	// Exactly one of the rows holds.
+	rows := 0
+	for _, holds := range []bool{g.due != never, inFifo, asks} {
+		if holds {
+			rows++
+		}
+	}
+	due := g.limitsDue(front)
+	switch {
+	case rows == 0 && due != never || rows > 1:
+		return fmt.Errorf("due is %d, in fifo %v, asks %v: want one of them", g.due, inFifo, asks)
+	case (inFifo || asks) && g.nominal(front, now) > now:
+		return fmt.Errorf("the front has its tokens at %d, after now, %d, and the gate is past that", g.nominal(front, now), now)
+	case asks && g.tree.ready > now:
+		return fmt.Errorf("the gate asks as of %d, after now, %d", g.tree.ready, now)
+	case g.due != never && g.due != due:
+		return fmt.Errorf("due is %d, and no limit is in the way from %d on", g.due, due)
+	case g.due != never && g.due > now && g.nominal(front, now) != g.due:
 		return fmt.Errorf("due is %d, and the front may be charged as of %d", g.due, g.nominal(front, now))
 	}
 	return nil

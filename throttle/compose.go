@@ -24,68 +24,66 @@ import (
 // A Limiter must be made by New, and not copied.
 type Limiter struct {
 	gate
-	dom      *domain
-	name     string
-	maxQueue int
-	maxWait  int64
-	shared   bool // the cap is a Semaphore
-	isClosed bool
-	trace    *Trace
-	rate     Rate
-	rateText string        // the rate and burst, for errors
-	emptied  chan struct{} // closed when nothing is in flight any more; nil if nobody drains
+	direct    *gate // where its own callers stand in line, if it is a parent; else nil, and they stand in gate
+	dom       *domain
+	name      string
+	maxQueue  int
+	maxWait   int64
+	shared    bool              // the cap is a Semaphore
+	tracked   bool              // permits must be released: here or above there is a cap, or costs are settled
+	inTree    bool              // it has a parent or children
+	bills     map[uint64]bill   // of the calls in flight, by id, where costs are settled; else nil
+	sayings   map[uint64]saying // what waiting callers by id were refused for, where that was a quota with a name
+	trace     *Trace
+	rate      Rate
+	rateText  string        // the rate and burst, for errors
+	queueText string        // MaxQueue, for errors
+	emptied   chan struct{} // closed when nothing is in flight any more; nil if nobody drains
 
 	calls  *call // free ones, to be used again
 	nCalls int
 }
-
-// maxFree bounds the calls that a limiter keeps for reuse: about 48 KiB with their channels.
-const maxFree = 256
 
 // A Cost is what one call takes: tokens of the rate, and weight of the in-flight cap. A field is 1 or
 // more where the limiter has that limit, and 0 or more, and ignored, where it has not.
 type Cost struct {
 	Tokens int64
 	Weight int64
-}
-
-// A Permit is the right to be in flight, from a start to its Release. It is a small value: copies
-// share one release. The zero Permit, as returned with an error, is released already.
-type Permit struct {
-	l  *Limiter
-	c  *call // nil: nothing to release, for there is no cap
-	id uint64
+	// Quotas is what the call costs in the quotas of these names, here or above, where that is not Tokens: 0 or
+	// more each. A call of 1 request and 1800 model tokens is Cost{Tokens: 1, Weight: 1, Quotas: map[string]int64{"tokens": 1800}}.
+	// The map is not to be changed until Acquire returns.
+	Quotas map[string]int64
 }
 
 // Acquire waits for its turn, a token and a permit. It returns an error, and no permit, if ctx is
 // done (a *LeftError), if the wait would exceed ctx's deadline, MaxWait or MaxQueue (a *NotYetError, at
-// once), or if the limiter is closed (ErrClosed). Without a wait it allocates nothing.
+// once), or if the limiter, or one above it, is closed (ErrClosed). Without a wait it allocates nothing.
 //
 // It fails if ctx is done already; if ctx ends at the moment of the start, whichever came first stands.
 func (l *Limiter) Acquire(ctx context.Context) (Permit, error) {
-	return l.acquire(ctx, 1, 1)
+	return l.acquire(ctx, 1, 1, nil)
 }
 
 // AcquireN is Acquire for a cost of n tokens and weight 1. A cost above the burst is told ErrTooLarge at once.
 func (l *Limiter) AcquireN(ctx context.Context, n int64) (Permit, error) {
-	return l.acquire(ctx, n, 1)
+	return l.acquire(ctx, n, 1, nil)
 }
 
 // AcquireCost is Acquire for a cost of its own. Tokens above the burst, or a weight above the cap, are
 // told ErrTooLarge at once.
 func (l *Limiter) AcquireCost(ctx context.Context, c Cost) (Permit, error) {
-	return l.acquire(ctx, c.Tokens, c.Weight)
+	return l.acquire(ctx, c.Tokens, c.Weight, c.Quotas)
 }
 
 // TryAcquire is Acquire without waiting: if somebody waits already, or a token or permit lacks, it
 // returns a *NotYetError that tells how long the wait would have been. A refusal allocates its error.
-func (l *Limiter) TryAcquire() (Permit, error) { return l.try(1, 1) }
+func (l *Limiter) TryAcquire() (Permit, error) { return l.try(1, 1, nil) }
 
 // TryAcquireN is TryAcquire for a cost of n tokens and weight 1.
-func (l *Limiter) TryAcquireN(n int64) (Permit, error) { return l.try(n, 1) }
+func (l *Limiter) TryAcquireN(n int64) (Permit, error) { return l.try(n, 1, nil) }
 
 // TryAcquireCost is TryAcquire for a cost of its own.
-func (l *Limiter) TryAcquireCost(c Cost) (Permit, error) { return l.try(c.Tokens, c.Weight) }
+func (l *Limiter) TryAcquireCost(c Cost) (Permit, error) { return l.try(c.Tokens, c.Weight, c.Quotas) }
 
 // Do acquires, calls f and releases, also if f panics or exits its goroutine. It returns the error of
 // Acquire, and then has not called f, or else that of f.
@@ -101,15 +99,15 @@ func (l *Limiter) Do(ctx context.Context, f func(context.Context) error) error {
 // Wait waits for a token, as Acquire does. Where the limiter has a cap it returns ErrCapped at once: a
 // permit taken so could not be released.
 func (l *Limiter) Wait(ctx context.Context) error {
-	if l != nil && l.cap != nil {
+	if l != nil && l.tracked {
 		return fmt.Errorf("throttle: %q: Wait takes a token only and could not release a permit; use Do or Acquire: %w", l.name, ErrCapped)
 	}
-	_, err := l.acquire(ctx, 1, 1)
+	_, err := l.acquire(ctx, 1, 1, nil)
 	return err
 }
 
 // acquire starts the caller if it lacks nothing; else it refuses it or lets it wait.
-func (l *Limiter) acquire(ctx context.Context, tokens, weight int64) (Permit, error) {
+func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[string]int64) (Permit, error) {
 	if ctx == nil {
 		return Permit{}, fmt.Errorf("throttle: Acquire: the context is nil; want context.Background() or the caller's: %w", ErrInvalid)
 	}
@@ -125,8 +123,8 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64) (Permit, er
 	d := l.dom
 	d.mu.Lock()
 	now := d.now()
-	if !l.fits(tokens, weight) {
-		return l.refuseMisfit(tokens, weight, now)
+	if !l.fits(tokens, weight, named) {
+		return l.refuseMisfit(tokens, weight, named, now)
 	}
 	allowed := int64(never)
 	if done != nil {
@@ -139,46 +137,59 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64) (Permit, er
 			allowed = int64(deadline.Sub(d.time(now)))
 		}
 	}
-	if l.due <= now {
-		l.settle(now)
+	g := l.entry()
+	if d.nextDue() <= now {
+		d.catchUp(now)
 	}
-	if allowed > 0 && l.begin(tokens, weight, now) {
-		return l.admit(tokens, weight, now)
+	if allowed > 0 && g.begin(tokens, weight, named, now) {
+		return l.admit(tokens, weight, named, now)
 	}
-	wait := l.reckon(tokens, now)
+	wait, _, _ := g.reckon(tokens, named, now)
 	switch {
-	case l.maxQueue > 0 && l.line.n >= l.maxQueue:
-		return l.refuseYet(queueFull, tokens, weight, wait, 0, now)
+	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
+		return l.refuseYet(queueFull, tokens, weight, named, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
-		return l.refuseYet(pastMaxWait, tokens, weight, wait, l.maxWait, now)
+		return l.refuseYet(pastMaxWait, tokens, weight, named, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
-		return l.refuseYet(pastDeadline, tokens, weight, wait, allowed, now)
+		return l.refuseYet(pastDeadline, tokens, weight, named, allowed, now)
 	}
-	return l.wait(ctx, tokens, weight, wait, now)
+	return l.wait(ctx, tokens, weight, named, wait, now)
 }
 
 // try starts the caller if it lacks nothing, and else refuses it.
-func (l *Limiter) try(tokens, weight int64) (Permit, error) {
+func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, error) {
 	if l == nil || l.dom == nil {
 		return Permit{}, errNotMade
 	}
 	d := l.dom
 	d.mu.Lock()
 	now := d.now()
-	if !l.fits(tokens, weight) {
-		return l.refuseMisfit(tokens, weight, now)
+	if !l.fits(tokens, weight, named) {
+		return l.refuseMisfit(tokens, weight, named, now)
 	}
-	if l.due <= now {
-		l.settle(now)
+	if d.nextDue() <= now {
+		d.catchUp(now)
 	}
-	if l.begin(tokens, weight, now) {
-		return l.admit(tokens, weight, now)
+	if l.entry().begin(tokens, weight, named, now) {
+		return l.admit(tokens, weight, named, now)
 	}
-	return l.refuseYet(notNow, tokens, weight, l.reckon(tokens, now), 0, now)
+	return l.refuseYet(notNow, tokens, weight, named, 0, now)
+}
+
+// entry returns the gate in whose line the limiter's own callers stand.
+func (l *Limiter) entry() *gate {
+	if l.direct != nil {
+		return l.direct
+	}
+	return &l.gate
 }
 
 // fits reports whether such a cost may ever start here.
-func (l *Limiter) fits(tokens, weight int64) bool {
+func (l *Limiter) fits(tokens, weight int64, named map[string]int64) bool {
+	if l.inTree || l.more != nil || named != nil || l.debt {
+		_, err := l.misfit(tokens, weight, named)
+		return err == nil
+	}
 	if l.isClosed || tokens < 0 || weight < 0 {
 		return false
 	}
@@ -189,13 +200,19 @@ func (l *Limiter) fits(tokens, weight int64) bool {
 }
 
 // admit makes the permit of a caller that has just started without waiting, and lets go of the lock.
-func (l *Limiter) admit(tokens, weight, now int64) (Permit, error) {
+func (l *Limiter) admit(tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
 	d := l.dom
+	if d.work != nil {
+		d.run(now)
+	}
 	id := d.next()
 	p := Permit{l: l, id: id}
-	if l.cap != nil {
+	if l.tracked {
 		p.c = l.newCall(tokens, weight)
 		p.c.id, p.c.state = id, callStarted
+		if l.bills != nil {
+			l.entry().openBill(id, tokens, named, now, now)
+		}
 	}
 	d.unlock(now)
 	if l.trace != nil {
@@ -214,112 +231,4 @@ func (l *Limiter) announce(p Permit, e Event) {
 	}()
 	l.call(l.trace.Started, e)
 	told = true
-}
-
-// Release gives the permit back, once; every further release of it, by any copy, does nothing but count in
-// Stats.DoubleReleases. It may start callers that wait. It allocates nothing and never blocks for long.
-func (p Permit) Release() {
-	if p.c == nil {
-		return
-	}
-	l := p.l
-	d := l.dom
-	d.mu.Lock()
-	if p.c.id != p.id {
-		l.counts.doubles++
-		d.mu.Unlock()
-		return
-	}
-	weight := p.c.weight
-	l.freeCall(p.c)
-	seq := d.next()
-	var now int64
-	if l.cap.waiting.front != nil || l.trace != nil {
-		now = d.now()
-	}
-	l.held -= weight
-	if l.held == 0 && l.emptied != nil {
-		close(l.emptied)
-		l.emptied = nil
-	}
-	l.cap.release(weight, now)
-	d.unlock(now)
-	if l.trace != nil {
-		l.call(l.trace.Released, Event{Seq: seq, ID: p.id, At: d.time(now), Weight: weight})
-	}
-}
-
-// newCall returns a free call.
-func (l *Limiter) newCall(tokens, weight int64) *call {
-	c := l.calls
-	if c == nil {
-		c = new(call)
-	} else {
-		l.calls, c.next = c.next, nil
-		l.nCalls--
-	}
-	c.tokens, c.weight = tokens, weight
-	return c
-}
-
-// freeCall takes c back, for reuse up to maxFree.
-func (l *Limiter) freeCall(c *call) {
-	c.id, c.state = 0, callFree
-	if c.done != nil {
-		c.done = nil
-	}
-	if l.nCalls < maxFree {
-		c.next, l.calls = l.calls, c
-		l.nCalls++
-	}
-}
-
-// Close turns everybody away: those who wait and those who come later are told ErrClosed. What is in
-// flight goes on, and its permits are released as ever. Close returns at once, and may be called again.
-func (l *Limiter) Close() {
-	if l == nil || l.dom == nil {
-		return
-	}
-	l.dom.mu.Lock()
-	now := l.dom.now()
-	if !l.isClosed {
-		l.isClosed = true
-		l.settle(now)
-		l.turnAway(byClose, func(*call) bool { return true }, now)
-		l.settle(now)
-	}
-	l.dom.unlock(now)
-}
-
-// Drain waits until nothing is in flight through this limiter, or ctx is done. Without Close before it, callers go
-// on starting. Where there is no cap, what is in flight is not counted, and Drain returns ErrUncapped.
-func (l *Limiter) Drain(ctx context.Context) error {
-	if ctx == nil {
-		return fmt.Errorf("throttle: Drain: the context is nil; want context.Background() or the caller's: %w", ErrInvalid)
-	}
-	if l == nil || l.dom == nil {
-		return errNotMade
-	}
-	if l.cap == nil {
-		return fmt.Errorf("throttle: %q: Drain: what is in flight is not counted: %w", l.name, ErrUncapped)
-	}
-	l.dom.mu.Lock()
-	if l.held == 0 {
-		l.dom.mu.Unlock()
-		return nil
-	}
-	if l.emptied == nil {
-		l.emptied = make(chan struct{})
-	}
-	emptied, start := l.emptied, l.dom.now()
-	l.dom.mu.Unlock()
-	select {
-	case <-emptied:
-		return nil
-	case <-ctx.Done():
-	}
-	l.dom.mu.Lock()
-	held, now := l.held, l.dom.now()
-	l.dom.mu.Unlock()
-	return fmt.Errorf("throttle: %q: Drain: weight %d still in flight after %v: %w", l.name, held, time.Duration(now-start), context.Cause(ctx))
 }

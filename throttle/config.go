@@ -15,8 +15,11 @@ const NoSlack time.Duration = -1
 // MaxSlack is the largest Slack.
 const MaxSlack = time.Second
 
+// MaxShare is the largest Share.
+const MaxShare = 1 << 20
+
 // A Config says what a Limiter promises. A zero field means "no such limit"; at least one of
-// Rate, MaxInFlight and Semaphore must be set.
+// Rate, Quotas, MaxInFlight, Semaphore and Parent must be set.
 type Config struct {
 	// Name is in every error and event, so that one sees which limit said no.
 	Name string
@@ -27,12 +30,31 @@ type Config struct {
 	// with Rate, and not without. Burst 1 spaces starts evenly.
 	Burst int64
 
+	// Quotas are further quotas that hold as well, whatever Rate is: 1000 a day, never more than 100 in any minute.
+	// All are charged at the same instant. Each has a name of its own, or none.
+	Quotas []Quota
+
 	// MaxInFlight is how much weight may be in flight at once: 1 to MaxCap. Without it, and without
 	// Semaphore, what is in flight is not counted.
 	MaxInFlight int64
 	// Semaphore is a cap shared with other limiters, instead of MaxInFlight. If Trace has LimitChanged,
 	// the Semaphore refers to the limiter from then on.
 	Semaphore *Semaphore
+
+	// Parent is a limiter above, whose limits hold as well: a caller starts when every level lets it, is charged
+	// at every level at that instant, and holds a permit of each. Children share a parent's starts in turns.
+	// They share its lock and its Clock.
+	Parent *Limiter
+	// Share is how large this limiter's turn at its Parent is: 1 to MaxShare; 0 is 1. One of Share 3 gets three
+	// times the tokens of one of Share 1 when both have callers waiting. The Parent's own callers are as one child of Share 1.
+	Share int64
+
+	// Debt lets a cost above a burst through, of the rate or of one of Quotas, instead of telling it ErrTooLarge: it waits until
+	// the quota is full, and what it costs beyond that is owed. Such a start is exempt from C1.
+	Debt bool
+	// Settled says that costs are known only afterwards: see Permit.Settle. Every permit must be released then, with a cap
+	// or without. It costs memory for each call in flight, and O(calls in flight) for each start.
+	Settled bool
 
 	// MaxQueue is how many callers may wait: 1 or more. One more is told ErrQueueFull at once.
 	MaxQueue int
@@ -61,16 +83,33 @@ func (c *Config) wrong() string {
 		if what := (Quota{Rate: c.Rate, Burst: c.Burst}).wrong(); what != "" {
 			return what
 		}
-	case c.MaxInFlight == 0 && c.Semaphore == nil:
-		return "no limit is set; want Rate and Burst, MaxInFlight or Semaphore, or several"
+	case c.MaxInFlight == 0 && c.Semaphore == nil && len(c.Quotas) == 0 && c.Parent == nil:
+		return "no limit is set; want Rate and Burst, Quotas, MaxInFlight, Semaphore or Parent, or several"
+	}
+	names := make(map[string]bool)
+	for i, q := range c.Quotas {
+		what := q.wrong()
+		if what == "" && q.Name != "" && names[q.Name] {
+			what = fmt.Sprintf("Name is %q, as that of another quota is; want one of its own", q.Name)
+		}
+		if what != "" {
+			return fmt.Sprintf("Quotas[%d]: %s", i, what)
+		}
+		names[q.Name] = true
 	}
 	switch {
 	case c.MaxInFlight < 0 || c.MaxInFlight > MaxCap:
 		return fmt.Sprintf("MaxInFlight is %d; want 1 to %d (2^62), or 0 for no cap", c.MaxInFlight, int64(MaxCap))
 	case c.MaxInFlight != 0 && c.Semaphore != nil:
 		return fmt.Sprintf("MaxInFlight is %d and Semaphore is set; want one of them", c.MaxInFlight)
-	case c.Semaphore != nil && c.Semaphore.dom == nil:
+	case c.Semaphore != nil && c.Semaphore.dom.Load() == nil:
 		return "Semaphore was not made by NewSemaphore"
+	case c.Parent != nil && c.Parent.dom == nil:
+		return "Parent was not made by New"
+	case c.Share < 0 || c.Share > MaxShare:
+		return fmt.Sprintf("Share is %d; want 1 to %d, or 0 for 1", c.Share, MaxShare)
+	case c.Share != 0 && c.Parent == nil:
+		return fmt.Sprintf("Share is %d, but Parent is not set; want both or neither", c.Share)
 	case c.MaxQueue < 0:
 		return fmt.Sprintf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
 	case c.MaxWait < 0:
@@ -89,24 +128,51 @@ func New(c Config) (*Limiter, error) {
 	if what := c.wrong(); what != "" {
 		return nil, fmt.Errorf("throttle: %q: Config: %s: %w", c.Name, what, ErrInvalid)
 	}
-	l := &Limiter{name: c.Name, maxQueue: c.MaxQueue, maxWait: int64(c.MaxWait), trace: c.Trace}
-	if c.Semaphore != nil {
-		l.dom, l.cap, l.shared = c.Semaphore.dom, &c.Semaphore.cap, true
-	} else {
-		l.dom = new(domain)
+	d := new(domain)
+	switch {
+	case c.Parent != nil:
+		d = c.Parent.dom
+	case c.Semaphore != nil:
+		d = c.Semaphore.dom.Load()
 	}
+	l := newLimiter(c, d)
+	l.dom.mu.Lock()
+	now, err := l.build(c)
+	l.dom.unlock(now)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// newLimiter returns a limiter in the domain d whose parts are yet to be built.
+func newLimiter(c Config, d *domain) *Limiter {
+	return &Limiter{
+		dom: d, name: c.Name, maxQueue: c.MaxQueue, maxWait: int64(c.MaxWait), trace: c.Trace,
+		queueText: fmt.Sprintf("MaxQueue %d", c.MaxQueue),
+	}
+}
+
+// build makes the limiter's parts and puts it below its parent, at the instant that it returns. The caller holds the lock.
+func (l *Limiter) build(c Config) (now int64, err error) {
 	d := l.dom
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if c.Parent != nil && c.Clock == nil {
+		c.Clock = d.clock
+	}
 	if !d.bind(c.Clock) {
-		return nil, fmt.Errorf("throttle: %q: Config.Clock is not the Clock of the limiters that share its Semaphore: %w", c.Name, ErrInvalid)
+		return d.now(), fmt.Errorf("throttle: %q: Config.Clock is not the Clock of the limiters that it shares a Semaphore or Parent with: %w", c.Name, ErrInvalid)
 	}
-	if c.Semaphore != nil && c.Trace != nil && c.Trace.LimitChanged != nil {
-		c.Semaphore.traced = append(c.Semaphore.traced, l)
-	}
-	if c.MaxInFlight != 0 {
+	now = d.now()
+	d.catchUp(now)
+	switch {
+	case c.Semaphore != nil:
+		if what := c.Semaphore.join(l, c.Parent); what != "" {
+			return now, fmt.Errorf("throttle: %q: Config.Semaphore %s: %w", c.Name, what, ErrInvalid)
+		}
+		l.cap, l.shared = &c.Semaphore.cap, true
+	case c.MaxInFlight != 0:
 		l.cap = new(inflight)
-		l.cap.init(&d.effects, c.MaxInFlight)
+		l.cap.init(&d.effects, "MaxInFlight", c.MaxInFlight)
 	}
 	slack := c.Slack
 	switch slack {
@@ -115,12 +181,47 @@ func New(c Config) (*Limiter, error) {
 	case NoSlack:
 		slack = 0
 	}
-	now := d.now()
 	l.gate.init(&d.effects, l.cap, int64(slack))
-	l.floor = now
-	l.alarm = alarm{fire: l.onTime, clock: c.Clock, armed: never}
+	l.owner, l.floor = l, now
+	l.tracked = l.cap != nil || c.Settled || c.Parent != nil && c.Parent.hasCap()
+	l.debt = c.Debt
+	if c.Settled {
+		l.bills = make(map[uint64]bill)
+	}
 	if c.Burst != 0 {
 		l.setQuota(newBucket(c.Rate, c.Burst, now), c.Rate)
 	}
-	return l, nil
+	for _, q := range c.Quotas {
+		l.more = append(l.more, meter{q.account(d, now), q.Name, q})
+	}
+	if c.Parent != nil {
+		c.Parent.becomeParent(now)
+		l.inTree = true
+		l.adopt(&c.Parent.gate, max(c.Share, 1))
+	}
+	return now, nil
+}
+
+// becomeParent puts the limiter's own callers, those who wait too, into a child of their own, if they are not there yet.
+func (l *Limiter) becomeParent(now int64) {
+	if l.direct != nil {
+		return
+	}
+	direct := new(gate)
+	direct.init(&l.dom.effects, nil, l.slack)
+	direct.owner, direct.floor = l, now
+	waiting := l.line
+	if waiting.front != nil {
+		l.vacate(now)
+		l.count(-waiting.n)
+	}
+	l.line = line{}
+	direct.adopt(&l.gate, 1)
+	direct.line = waiting
+	if waiting.front != nil {
+		direct.count(waiting.n)
+	}
+	l.direct, l.inTree = direct, true
+	l.dom.mark(direct)
+	l.dom.run(now)
 }

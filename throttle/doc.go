@@ -17,6 +17,10 @@
 // # Which type do I want?
 //
 //   - A rate, a cap, or both, shared by goroutines: Limiter.
+//   - Several quotas at once, of several kinds: Config.Quotas, with AtMost and FixedWindow.
+//   - Tenants below a host below a global limit, in turns: Config.Parent.
+//   - A limiter for each key, made and forgotten by itself: Keyed.
+//   - A cost that is known only afterwards: Config.Settled and Permit.Settle.
 //   - One cap under several rates: a Semaphore, given to several Limiters.
 //   - A token bucket on instants of my own, in one goroutine: Bucket.
 //

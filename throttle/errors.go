@@ -43,7 +43,7 @@ const (
 type NotYetError struct {
 	// Limiter is the limiter's Config.Name.
 	Limiter string
-	// Limit is the limit that binds, with its numbers: "rate 10/s (burst 5)" or "MaxInFlight 3".
+	// Limit is the limit that binds, with its numbers: "rate 10/s (burst 5)", "MaxInFlight 3" or "MaxQueue 100".
 	Limit string
 	// RetryAfter is how long the caller would have waited, counting tokens, with the costs ahead of
 	// it in the line, and taking permits as free. It is exact to 1 ns for each caller ahead; 0 where
@@ -52,8 +52,7 @@ type NotYetError struct {
 	// Allowed is how long it could have waited: MaxWait, or the time to its deadline. 0 for a try.
 	Allowed time.Duration
 
-	why   notYet
-	queue int // MaxQueue
+	why notYet
 }
 
 func (e *NotYetError) Error() string {
@@ -70,7 +69,7 @@ func (e *NotYetError) Error() string {
 		}
 		return fmt.Sprintf("throttle: %q: %s, and the deadline is in %v: %v", e.Limiter, wait, e.Allowed, context.DeadlineExceeded)
 	case queueFull:
-		return fmt.Sprintf("throttle: %q: MaxQueue %d callers are waiting: %s", e.Limiter, e.queue, wait)
+		return fmt.Sprintf("throttle: %q: %s callers are waiting already; the wait would be %v", e.Limiter, e.Limit, e.RetryAfter)
 	}
 	return fmt.Sprintf("throttle: %q: not yet: %s", e.Limiter, wait)
 }
@@ -97,16 +96,26 @@ func (e *NotYetError) Timeout() bool { return e.why == pastDeadline }
 type LeftError struct {
 	Limiter string        // the limiter's Config.Name
 	Waited  time.Duration // time spent in the line; 0 if the context came done
-	Cause   error         // context.Cause of the caller's context
 	Err     error         // the context's Err: context.Canceled or context.DeadlineExceeded
+
+	ctx context.Context
+}
+
+// Cause returns context.Cause of the caller's context. It is looked up when it is asked for, since that takes the context's lock,
+// which whoever cancels many callers at once still holds while they leave.
+func (e *LeftError) Cause() error {
+	if e.ctx == nil {
+		return e.Err
+	}
+	return context.Cause(e.ctx)
 }
 
 func (e *LeftError) Error() string {
-	return fmt.Sprintf("throttle: %q: gave up after %v in line, before the start: %v", e.Limiter, e.Waited, e.Cause)
+	return fmt.Sprintf("throttle: %q: gave up after %v in line, before the start: %v", e.Limiter, e.Waited, e.Cause())
 }
 
 // Unwrap returns the cause and the context's own error.
-func (e *LeftError) Unwrap() []error { return []error{e.Cause, e.Err} }
+func (e *LeftError) Unwrap() []error { return []error{e.Cause(), e.Err} }
 
 // Timeout reports whether the context ended by its deadline, as net.Error has it.
 func (e *LeftError) Timeout() bool { return e.Err == context.DeadlineExceeded }

@@ -107,14 +107,15 @@ func TestNotYetError_TextsAndFieldsTellTheLimitAndTheNumbers(t *testing.T) {
 		allowed := map[string]time.Duration{"deadline": 300 * time.Millisecond, "MaxWait": 200 * time.Millisecond}
 		for name, err := range refusals(t) {
 			e := notYet(t, err)
-			wait := time.Second
+			wait, limit := time.Second, "rate 1/s (burst 1)"
 			if name == "MaxQueue" {
+				limit = "MaxQueue 1"
 				wait = 2 * time.Second // the one in line is ahead
-				mustSay(t, err, throttle.ErrQueueFull, `throttle: "api": `, "MaxQueue", "rate 1/s (burst 1)", "wait 2s")
+				mustSay(t, err, throttle.ErrQueueFull, `throttle: "api": `, "MaxQueue 1", "would be 2s")
 			} else if err.Error() != texts[name] {
 				t.Errorf("%s says\n%s\nwant\n%s", name, err, texts[name])
 			}
-			if e.Limiter != "api" || e.Limit != "rate 1/s (burst 1)" || e.RetryAfter != wait || e.Allowed != allowed[name] {
+			if e.Limiter != "api" || e.Limit != limit || e.RetryAfter != wait || e.Allowed != allowed[name] {
 				t.Errorf("%s: %+v", name, e)
 			}
 		}
@@ -291,7 +292,7 @@ func TestLeftError_KeepsTheCauseAndTheContextsError(t *testing.T) {
 				_, onArrival := l.Acquire(ctx)
 				for err, waited := range map[error]time.Duration{inLine: 50 * time.Millisecond, onArrival: 0} {
 					e := left(t, err)
-					if e.Limiter != "api" || e.Waited != waited || e.Cause != context.Cause(ctx) || e.Err != c.err || e.Timeout() != c.timeout {
+					if e.Limiter != "api" || e.Waited != waited || e.Cause() != context.Cause(ctx) || e.Err != c.err || e.Timeout() != c.timeout {
 						t.Errorf("got %+v; want it to have waited %v", e, waited)
 					}
 					if !errors.Is(err, context.Cause(ctx)) || !errors.Is(err, c.err) {

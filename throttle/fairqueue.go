@@ -14,8 +14,8 @@ package throttle
 //	left, refused                                  (free)    the caller
 //
 // Truths: it is in exactly one line while waiting, and in none otherwise; it is woken exactly
-// once, by whoever moved it to started or refused while it waited, and its caller takes that one
-// signal from ready before it goes on; only its caller frees it. So ready is empty whenever it is free.
+// once, by whoever moved it to started or refused while it waited, or by a nudge that is still in ready then, and its
+// caller takes that one signal from ready before it goes on; only its caller frees it. So ready is empty whenever it is free.
 type call struct {
 	next, prev *call         // in the line while waiting; next also in a woken or a free list
 	ready      chan struct{} // one slot; made at the first wait
@@ -28,6 +28,8 @@ type call struct {
 	late       uint32 // started: at - late is the nominal start, in nanoseconds
 	state      callState
 	why        refusal
+	timed      bool // its context has a deadline
+	nudged     bool // ready holds a signal to look at its deadline; it stands for a wake-up too
 }
 
 type callState uint8
@@ -67,6 +69,56 @@ type line struct {
 	front, back *call
 	n           int
 	tokens      u128
+	named       map[*call]map[string]int64 // costs by quota, of the calls that have such
+	sums        map[string]namedSum        // of these
+}
+
+// A namedSum is over the calls in line that name a quota: what they cost there, and what they would have by their tokens.
+type namedSum struct{ named, tokens u128 }
+
+// name notes the costs by quota of c, which is about to join.
+func (q *line) name(c *call, costs map[string]int64) {
+	if q.named == nil {
+		q.named, q.sums = make(map[*call]map[string]int64), make(map[string]namedSum)
+	}
+	q.named[c] = costs
+	for name, k := range costs {
+		s := q.sums[name]
+		q.sums[name] = namedSum{s.named.add(u128{lo: uint64(k)}), s.tokens.add(u128{lo: uint64(c.tokens)})}
+	}
+}
+
+// forget undoes name.
+func (q *line) forget(c *call) {
+	for name, k := range q.named[c] {
+		s := q.sums[name]
+		s = namedSum{s.named.sub(u128{lo: uint64(k)}), s.tokens.sub(u128{lo: uint64(c.tokens)})}
+		if s == (namedSum{}) {
+			delete(q.sums, name)
+		} else {
+			q.sums[name] = s
+		}
+	}
+	delete(q.named, c)
+}
+
+// cost returns what c, in this line, costs in the quota of that name.
+func (q *line) cost(c *call, name string) int64 {
+	return costIn(name, c.tokens, q.named[c])
+}
+
+// ahead returns what all in line cost in the quota of that name.
+func (q *line) ahead(name string) u128 {
+	s := q.sums[name]
+	return q.tokens.sub(s.tokens).add(s.named)
+}
+
+// costIn returns the cost in the quota of that name: its own, if it is named, or else tokens.
+func costIn(name string, tokens int64, named map[string]int64) int64 {
+	if k, ok := named[name]; ok && name != "" {
+		return k
+	}
+	return tokens
 }
 
 // join puts c at the back.
@@ -97,5 +149,8 @@ func (q *line) remove(c *call) {
 	}
 	c.next, c.prev = nil, nil
 	q.n--
+	if q.named != nil {
+		q.forget(c)
+	}
 	q.tokens = q.tokens.sub(u128{lo: uint64(c.tokens)})
 }

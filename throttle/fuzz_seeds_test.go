@@ -57,11 +57,17 @@ func TestFuzzSeedsUseEveryOperation(t *testing.T) {
 
 	var gateSeen [opKinds]int
 	var whys [aboveCap + 1]int
-	late := 0
+	var late, trees, quotas int
 	for _, seed := range seedsOf(t, "FuzzGate") {
 		s := bytesSource(bytesOf(t, seed[0]))
 		w := newTwin(drawSetup(&s))
 		must(t, w.run(&s))
+		if w.gates[0].tree.inner {
+			trees++
+		}
+		for _, l := range w.lines {
+			quotas += len(l.quotas)
+		}
 		for _, o := range w.ops {
 			gateSeen[o.kind]++
 		}
@@ -81,6 +87,9 @@ func TestFuzzSeedsUseEveryOperation(t *testing.T) {
 		if n == 0 {
 			t.Errorf("no seed of FuzzGate refuses somebody for reason %d", why)
 		}
+	}
+	if trees == 0 || quotas == 0 {
+		t.Errorf("the seeds of FuzzGate have %d trees and %d quotas besides", trees, quotas)
 	}
 	if late == 0 {
 		t.Error("no seed of FuzzGate has a start as of an instant in the past")

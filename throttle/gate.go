@@ -1,35 +1,46 @@
 package throttle
 
-// A gate is what decides for one limiter: its line, its bucket and its cap, as a state machine
+// A gate is what decides for one limiter: its line, its quotas and its cap, as a state machine
 // on explicit instants. It has no clock, waits for nothing and calls nobody: what the world must
 // do about a move is left in effects. The Limiter drives it under the lock; a simulation or a test can
 // do the same.
 //
-// The front caller alone may spend. Its state follows from what it lacks:
+// The front caller alone may spend. The gate's row follows from what that caller lacks:
 //
-//	lacks          so                                                until
-//	its token      due is the instant at which it will be there      the timer at due
-//	its permit     the gate stands in the cap's fifo, due is never   a permit comes (inflight.serve)
-//	nothing        (does not happen: it is started at once)
+//	lacks        so                                               until
+//	its token    due is the instant at which it will be there     effects.catchUp, at due
+//	its permit   the gate stands in the cap's fifo                a permit comes (inflight.give)
+//	the parent   the gate asks: it stands in the parent's turns   the parent lets it through
+//	nothing      (does not happen: it is started at once)
 //
-// Truths, after every move: at most one of the two rows holds, and one of them does if and only if
-// somebody waits; the bucket is charged and the permit taken in one move (start), and at no other; nominal
-// starts never go back (floor), are due, and lie within slack before the clock.
+// Every event marks the gates that it may have moved, and effects.run judges those, one by one, until
+// none is left: judge is the one place that decides.
+//
+// Truths, after every event: exactly one of the rows holds if somebody waits, and none if nobody does; quotas are
+// charged and permits taken, at all levels, in one move (start), and at no other; nominal starts never go back (floor),
+// are due, and lie within slack before the clock.
 type gate struct {
 	line   line
-	bucket bucket    // without a rate, burst is 0
+	bucket bucket    // of Config.Rate; without one, burst is 0
+	more   []meter   // of Config.Quotas
+	books  []*book   // of all these, where calls are settled; nil: none has been
+	debt   bool      // a cost above a burst is let through as debt
 	cap    *inflight // nil: no cap
 	held   int64     // weight in flight through this gate
 
 	slack int64 // how far a nominal start may lie before the clock, in nanoseconds
 	floor int64 // no start is counted from before this: the latest of the last nominal start, and the
 	// instants at which a front left, a permit came to one that waited for it, or a limit changed
-	due int64 // when the timer must move the line on; never if it need not
+	paused int64 // no start before this instant
+	due    int64 // when the gate must be judged; never if no instant alone changes anything
 
-	ringed    [2]ringLink
-	dirty     bool // due has changed
-	nextDirty *gate
-	alarm     alarm
+	isClosed bool
+	owner    *Limiter // whose gate it is; nil when driven by hand
+
+	tree   tree
+	ringed [nRings]ringLink
+	heaped [nHeaps]int // its place in each heap, from 1; 0: not there
+	work   workLink
 
 	fx     *effects
 	counts counts
@@ -41,116 +52,63 @@ type counts struct {
 	doubles                                         uint64
 }
 
-// effects are what a move leaves to be done: whom to wake, and whose timer to set.
-type effects struct {
-	seq        uint64 // of the latest move
-	woken      *call  // in the order of their moves
-	lastWoken  *call
-	dirtyGates *gate
-}
-
-func (fx *effects) next() uint64 {
-	fx.seq++
-	return fx.seq
-}
-
-func (fx *effects) wake(c *call) {
-	if fx.woken == nil {
-		fx.woken = c
-	} else {
-		fx.lastWoken.next = c
-	}
-	fx.lastWoken = c
-}
-
 func (g *gate) init(fx *effects, cap *inflight, slack int64) {
 	g.fx, g.cap, g.slack, g.due = fx, cap, slack, never
-}
-
-// begin starts a newcomer at the instant now, if nobody is in line and it lacks nothing.
-func (g *gate) begin(tokens, weight, now int64) bool {
-	if g.line.front != nil {
-		return false
-	}
-	rated := g.bucket.burst != 0
-	var missing u128
-	if rated {
-		var ok bool
-		if missing, ok = g.bucket.spend(now, tokens); !ok {
-			return false
-		}
-	}
-	if g.cap != nil {
-		if !g.cap.take(weight) {
-			return false
-		}
-		g.held += weight
-	}
-	if rated {
-		g.bucket.set(now, missing)
-	}
-	g.floor = now
-	g.counts.started++
-	return true
-}
-
-// reckon returns how long a newcomer would wait for its tokens, behind all costs in line, taking permits as free.
-func (g *gate) reckon(tokens, now int64) int64 {
-	if g.bucket.burst == 0 {
-		return 0
-	}
-	return g.bucket.wait(now, g.line.tokens.add(u128{lo: uint64(tokens)}))
 }
 
 // join puts c at the back of the line.
 func (g *gate) join(c *call, now int64) {
 	c.at, c.seq = now, g.fx.next()
+	c.id = c.seq
 	g.line.join(c)
+	g.count(+1)
 	if g.line.front == c {
-		if g.cap != nil {
-			g.cap.waiting.join(g)
-		}
-		g.advance(now)
+		g.fx.mark(g)
+		g.fx.run(now)
 	}
 }
 
 // leave takes c, whose caller gave up, out of the line.
 func (g *gate) leave(c *call, now int64) {
-	wasFront := g.line.front == c
 	g.drop(c, now)
-	if wasFront {
-		g.settle(now)
-	}
+	g.fx.run(now)
 }
 
-// settle moves the line on, and the lines that share the cap.
-func (g *gate) settle(now int64) {
-	g.advance(now)
-	if g.cap != nil {
-		g.cap.serve(now)
-	}
-}
-
-// advance starts the callers at the front for as long as they lack nothing at the instant now,
-// and leaves the gate waiting for what the next one lacks.
-func (g *gate) advance(now int64) {
+// judge starts the front caller for as long as it lacks nothing at the instant now, and leaves the gate
+// waiting for what the next one lacks.
+func (g *gate) judge(now int64) {
 	for {
-		c := g.line.front
-		if c == nil || g.ringed[inFIFO].in {
-			g.setDue(never)
+		c := g.front()
+		if c == nil {
+			g.rest(never, now)
 			return
 		}
 		at := g.nominal(c, now)
-		switch {
-		case at > now:
-			g.setDue(at)
+		if at > now {
+			g.rest(at, now)
 			return
-		case c.gone():
-			g.drop(c, now)
-		case g.cap != nil && !g.cap.take(c.weight):
-			g.cap.fifo.join(g)
-		default:
-			g.start(c, at, now)
+		}
+		if c.gone() {
+			g.leaf().drop(c, now)
+			continue
+		}
+		g.setDue(never)
+		if g.cap != nil {
+			waited := g.ringed[inFIFO].in
+			if !g.cap.lets(g, c.weight) {
+				g.stopAsking(now)
+				return
+			}
+			if waited {
+				g.floor, at = now, now // waiting for a permit earns nothing
+			}
+		}
+		if g.tree.parent != nil {
+			g.ask(c, at, now)
+			return
+		}
+		if !g.start(c, at, now) {
+			return
 		}
 	}
 }
@@ -158,31 +116,66 @@ func (g *gate) advance(now int64) {
 // nominal returns the instant as of which the front caller c is to be charged, seen from now; one
 // that is later than now is when its token is due.
 //
-// It is the token's due, counted from the floor and from the caller's arrival, but no earlier than slack
-// before now: so a timer that fires late costs no throughput, and a pause of the process is made up for by
+// It is the token's due, counted from the floor and from the instant at which the caller came to be judged here, but no
+// earlier than slack before now: so a timer that fires late costs no throughput, and a pause of the process is made up for by
 // slack at the most. Time without a free permit counts for nothing.
 func (g *gate) nominal(c *call, now int64) int64 {
-	at := max(g.floor, c.at, now-g.slack)
+	since, slack := g.since(c)
+	at := max(g.floor, g.paused, since, now-slack)
 	if g.bucket.burst != 0 {
-		at = max(at, g.bucket.due(c.tokens))
+		at = max(at, g.bucket.due(min(c.tokens, g.bucket.burst)))
+	}
+	if g.more != nil {
+		line := &g.leaf().line
+		for i := range g.more {
+			m := &g.more[i]
+			at = max(at, m.due(min(line.cost(c, m.name), m.most())))
+		}
 	}
 	return at
 }
 
-// start lets the front caller c through: the one place at which a waiting caller is charged. Its permit,
-// where there is a cap, is taken already.
-func (g *gate) start(c *call, at, now int64) {
-	g.remove(c)
-	if g.bucket.burst != 0 {
-		g.bucket.charge(at, c.tokens)
+// start lets c through, which is at the front of this gate, the topmost, and of all below on its way: the one place at
+// which a waiting caller is charged. It reports whether the gate is to be judged again here and now.
+func (g *gate) start(c *call, at, now int64) bool {
+	leaf := g.leaf()
+	if !leaf.grab(c.weight, now) {
+		return false
 	}
-	if g.cap != nil {
-		g.held += c.weight
+	named := leaf.line.named[c]
+	leaf.remove(c)
+	for x := leaf; x != nil; x = x.tree.parent {
+		x.pay(c.tokens, c.weight, named, at, now)
 	}
-	g.floor = at
-	g.counts.started++
+	if leaf.owner != nil && leaf.owner.bills != nil {
+		leaf.openBill(c.id, c.tokens, named, at, now)
+	}
 	c.state, c.at, c.late, c.seq = callStarted, now, uint32(now-at), g.fx.next()
 	g.fx.wake(c)
+	if leaf == g {
+		return true
+	}
+	leaf.served(c.tokens)
+	return false
+}
+
+// grab takes the permits of all levels, or none.
+func (g *gate) grab(weight, now int64) bool {
+	for x := g; x != nil; x = x.tree.parent {
+		if x.cap == nil || x.cap.grab(weight) {
+			continue
+		}
+		// Somebody else who shares this cap was first: wait for it, and for nothing above.
+		for y := g; y != x; y = y.tree.parent {
+			if y.cap != nil {
+				y.cap.putBack(weight)
+			}
+		}
+		x.stopAsking(now)
+		g.fx.mark(x)
+		return false
+	}
+	return true
 }
 
 // drop takes c out of the line because its caller is gone. Nothing is owed for the time before: if it was
@@ -196,67 +189,43 @@ func (g *gate) drop(c *call, now int64) {
 	c.state, c.at, c.seq = callLeft, now, g.fx.next()
 }
 
+// dismiss takes c out of the line because it has been told not yet.
+func (g *gate) dismiss(c *call, now int64) {
+	if g.line.front == c {
+		g.vacate(now)
+	}
+	g.remove(c)
+	g.counts.notYet++
+	c.state, c.at, c.seq = callRefused, now, g.fx.next()
+}
+
 // vacate ends the turn of the front, which leaves unstarted.
 func (g *gate) vacate(now int64) {
 	g.floor = now
 	if g.cap != nil {
-		g.cap.fifo.remove(g)
+		g.cap.forget(g)
 	}
+	g.stopAsking(now)
+	g.fx.mark(g)
 }
 
 func (g *gate) remove(c *call) {
 	g.line.remove(c)
-	if g.line.front == nil && g.cap != nil {
-		g.cap.waiting.remove(g)
-	}
+	g.count(-1)
 }
 
-// turnAway refuses, for the reason why, every waiting caller that is unfit.
-func (g *gate) turnAway(why refusal, unfit func(*call) bool, now int64) {
-	for c := g.line.front; c != nil; {
-		next := c.next
-		if unfit(c) {
-			if g.line.front == c {
-				g.vacate(now)
-			}
-			g.remove(c)
-			if why == byClose {
-				g.counts.closed++
-			} else {
-				g.counts.never++
-			}
-			c.state, c.why, c.at, c.seq = callRefused, why, now, g.fx.next()
-			g.fx.wake(c)
-		}
-		c = next
+// rest leaves the gate waiting for its token, due at that instant, and for nothing else; never if nobody waits.
+func (g *gate) rest(due, now int64) {
+	g.setDue(due)
+	if g.cap != nil {
+		g.cap.forget(g)
 	}
-	g.advance(now)
-}
-
-// change puts another rate and burst in force. Whoever was due under the old ones starts first. It returns the
-// sequence number of the change, which lies before those of the starts that it allows.
-func (g *gate) change(r Rate, burst, now int64) (seq uint64) {
-	g.settle(now)
-	seq = g.fx.next()
-	g.bucket.change(r, burst, now)
-	g.floor = now
-	g.turnAway(aboveBurst, func(c *call) bool { return c.tokens > burst }, now)
-	g.settle(now)
-	return seq
+	g.stopAsking(now)
 }
 
 func (g *gate) setDue(due int64) {
-	if g.due == due {
-		return
-	}
-	g.due = due
-	g.touch()
-}
-
-// touch has the timer set anew after this move.
-func (g *gate) touch() {
-	if !g.dirty {
-		g.dirty, g.nextDirty = true, g.fx.dirtyGates
-		g.fx.dirtyGates = g
+	if g.due != due {
+		g.due = due
+		g.fx.schedule(g)
 	}
 }

@@ -29,9 +29,9 @@ func (t *twin) mustStartAsOf(tb testing.TB, want ...int64) {
 
 func TestC1_ALateTimerStartsAllThatWereDueAsOfTheirDues(t *testing.T) {
 	w := script(t, rated(Rate{1, 10}, 1, 1000),
-		arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), passBy(25), timerOf(0))
+		arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), passBy(25), onTimer)
 	w.mustStartAsOf(t, 0, 10, 20)
-	w.then(t, passBy(10), timerOf(0))
+	w.then(t, passBy(10), onTimer)
 	w.mustStartAsOf(t, 0, 10, 20, 30)
 }
 
@@ -41,7 +41,7 @@ func TestC11_CatchUpAfterAPauseIsBoundedBySlack(t *testing.T) {
 		for range 8 {
 			w.then(t, arrival(0, 1, 1))
 		}
-		w.then(t, passBy(int64(time.Hour)), timerOf(0))
+		w.then(t, passBy(int64(time.Hour)), onTimer)
 		h := int64(time.Hour)
 		if slack == 0 {
 			w.mustStartAsOf(t, 0, h)
@@ -53,35 +53,35 @@ func TestC11_CatchUpAfterAPauseIsBoundedBySlack(t *testing.T) {
 
 func TestC1_WaitingForAPermitEarnsNoCredit(t *testing.T) {
 	s := setup{caps: []int64{1}, lines: []lineSetup{{rate: Rate{1, 10}, burst: 2, slack: 1000, cap: 0}}}
-	w := script(t, s, arrival(0, 2, 1), arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), passBy(10), timerOf(0), passBy(190), releaseBy(0))
+	w := script(t, s, arrival(0, 2, 1), arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), passBy(10), onTimer, passBy(190), releaseBy(0))
 	w.mustStartAsOf(t, 0, 200)
 	w.then(t, releaseBy(1), releaseBy(2)) // the bucket had filled to 2, and no further
 	w.mustStartAsOf(t, 0, 200, 200)
-	w.then(t, passBy(10), timerOf(0))
+	w.then(t, passBy(10), onTimer)
 	w.mustStartAsOf(t, 0, 200, 200, 210)
 }
 
 func TestC1_TimeWithoutAFreePermitEarnsNoCreditThoughTheTimerIsLate(t *testing.T) {
 	line := lineSetup{rate: Rate{1, 10}, burst: 1, slack: 1000, cap: 0}
 	s := setup{caps: []int64{2}, lines: []lineSetup{line}}
-	w := script(t, s, arrival(0, 1, 2), arrival(0, 1, 1), passBy(15), releaseBy(0), passBy(15), timerOf(0))
+	w := script(t, s, arrival(0, 1, 2), arrival(0, 1, 1), passBy(15), releaseBy(0), passBy(15), onTimer)
 	w.mustStartAsOf(t, 0, 15) // due at 10, permit at 15, timer at 30
 
 	// The weight of the one in line, who has not asked the cap yet, counts too.
 	s = setup{caps: []int64{3}, lines: []lineSetup{line}}
-	w = script(t, s, arrival(0, 1, 1), arrival(0, 1, 3), passBy(15), releaseBy(0), passBy(15), timerOf(0))
+	w = script(t, s, arrival(0, 1, 1), arrival(0, 1, 3), passBy(15), releaseBy(0), passBy(15), onTimer)
 	w.mustStartAsOf(t, 0, 15)
 
 	// Nor where it is another line that releases.
 	s = setup{caps: []int64{3}, lines: []lineSetup{line, {cap: 0}}}
 	w = script(t, s,
-		arrival(0, 1, 1), arrival(1, 1, 1), releaseBy(0), arrival(0, 1, 3), passBy(15), releaseBy(1), passBy(15), timerOf(0))
+		arrival(0, 1, 1), arrival(1, 1, 1), releaseBy(0), arrival(0, 1, 3), passBy(15), releaseBy(1), passBy(15), onTimer)
 	w.mustStartAsOf(t, 0, 0, 15)
 }
 
 func TestC5_ALateTimerLosesNothingWhilePermitsAreFree(t *testing.T) {
 	s := setup{caps: []int64{3}, lines: []lineSetup{{rate: Rate{1, 10}, burst: 1, slack: 1000, cap: 0}, {cap: 0}}}
-	w := script(t, s, arrival(0, 1, 1), arrival(1, 1, 1), arrival(0, 1, 1), passBy(15), releaseBy(1), passBy(15), timerOf(0))
+	w := script(t, s, arrival(0, 1, 1), arrival(1, 1, 1), arrival(0, 1, 1), passBy(15), releaseBy(1), passBy(15), onTimer)
 	w.mustStartAsOf(t, 0, 0, 10)
 }
 
@@ -93,7 +93,7 @@ func TestC1_NoStartIsCountedFromBeforeItsCallerCame(t *testing.T) {
 	calls := []*call{{tokens: 2}, {tokens: 2}}
 	g.join(calls[0], 0)
 	g.join(calls[1], 50) // and does not look at the timer first, as the Limiter has its newcomers do
-	g.settle(60)
+	fx.catchUp(60)
 	for i, want := range []int64{2, 50} {
 		if is := calls[i].at - int64(calls[i].late); calls[i].state != callStarted || is != want {
 			t.Errorf("call %d is in state %d, started as of %d; want %d", i, calls[i].state, is, want)
@@ -106,7 +106,7 @@ func TestC4_ALineWhoseFrontLeavesIsOwedNothingForTheTimeBefore(t *testing.T) {
 		arrival(0, 2, 1), arrival(0, 2, 1), arrival(0, 1, 1), passBy(17), leaveBy(1))
 	w.mustStartAsOf(t, 0, 17)
 	w = script(t, rated(Rate{1, 10}, 2, 1000),
-		arrival(0, 2, 1), arrival(0, 2, 1), arrival(0, 1, 1), quitBy(1), passBy(27), timerOf(0))
+		arrival(0, 2, 1), arrival(0, 2, 1), arrival(0, 1, 1), quitBy(1), passBy(27), onTimer)
 	w.mustStartAsOf(t, 0, 27)
 }
 
@@ -120,27 +120,22 @@ func TestC7_WhoeverWasDueStartsUnderTheOldLimits(t *testing.T) {
 
 func TestC7_AChangedRateHoldsForThoseWhoWait(t *testing.T) {
 	w := script(t, rated(PerSecond(1), 1, 0), arrival(0, 1, 1), arrival(0, 1, 1), arrival(0, 1, 1), passBy(1e8))
-	w.then(t, quota(0, PerSecond(1000), 1), passBy(9e5), timerOf(0))
+	w.then(t, quota(0, PerSecond(1000), 1), passBy(9e5), onTimer)
 	w.mustStartAsOf(t, 0, 1e8+9e5)
-	w.then(t, passBy(1e6), timerOf(0))
+	w.then(t, passBy(1e6), onTimer)
 	w.mustStartAsOf(t, 0, 1e8+9e5, 1e8+19e5)
 }
 
-// onTime lets time pass up to the instant end, and every timer go off when it is due.
+// onTime lets time pass up to the instant end, and the timer go off whenever it is due.
 func (t *twin) onTime(tb testing.TB, end int64) {
 	tb.Helper()
 	for {
-		next := end
-		for _, g := range t.gates {
-			next = min(next, g.due)
-		}
+		next := min(end, t.fx.nextDue())
 		if next > t.now {
 			must(tb, t.do(passBy(next-t.now)))
 		}
-		for i, g := range t.gates {
-			if g.due <= t.now {
-				must(tb, t.do(timerOf(i)))
-			}
+		if t.fx.nextDue() <= t.now {
+			must(tb, t.do(onTimer))
 		}
 		if t.now == end {
 			return
@@ -175,9 +170,9 @@ func TestC1_OnAClockWithoutLatenessSlackChangesNothing(t *testing.T) {
 	}
 }
 
-// behindTheFront reports whether an arrival would join behind a front whose timer is not late.
+// behindTheFront reports whether an arrival would join behind a front, and nothing is due.
 func (t *twin) behindTheFront(o op) bool {
-	return o.kind == opArrive && t.gates[o.line].line.n > 0 && t.gates[o.line].due > t.now
+	return o.kind == opArrive && t.gates[o.line].line.n > 0 && t.fx.nextDue() > t.now
 }
 
 func TestC4_LeavingFromBehindTheFrontChangesNobodysStart(t *testing.T) {
@@ -192,6 +187,7 @@ func TestC4_LeavingFromBehindTheFrontChangesNobodysStart(t *testing.T) {
 			if who < 0 && with.behindTheFront(o) && o.weight == 1 {
 				who = len(with.callers)
 				must(t, with.do(o))
+				must(t, without.do(onTimer)) // every event looks at what has come due
 				continue
 			}
 			if o.byCaller() && o.who == who {
@@ -200,9 +196,11 @@ func TestC4_LeavingFromBehindTheFrontChangesNobodysStart(t *testing.T) {
 			if leaver := at(with.callers, who); leaver != nil && !leaver.over {
 				after := with.clone()
 				must(t, after.do(o))
+				must(t, after.do(onTimer))
 				c := after.callers[who]
 				if r.IntN(8) == 0 || !c.waits() || after.gates[c.line].line.front == c.call {
 					must(t, with.do(leaveBy(who))) // now at the latest it stands behind the front
+					must(t, without.do(onTimer))
 				}
 			}
 			must(t, with.do(o))
@@ -252,7 +250,7 @@ func TestC5_TheRateReachedUnderDemandIsTheRate(t *testing.T) {
 		}
 		for w.gates[0].line.n > 0 {
 			must(t, w.do(passBy(w.gates[0].due-w.now+r.Int64N(c.late+1))))
-			must(t, w.do(timerOf(0)))
+			must(t, w.do(onTimer))
 		}
 		last := w.log[len(w.log)-1]
 		earned := n - c.burst // by the last start
@@ -276,7 +274,7 @@ func TestC6_TheReckonedWaitIsExactToANanosecondForEachCallerAhead(t *testing.T) 
 		for range 12 {
 			w.onTime(t, w.now+r.Int64N(60))
 			tokens, who := 1+r.Int64N(burst), len(w.callers)
-			reckoned[who] = w.now + w.gates[0].reckon(tokens, w.now)
+			reckoned[who] = w.now + waitOf(w.gates[0].reckon(tokens, nil, w.now))
 			ahead[who] = int64(w.gates[0].line.n)
 			must(t, w.do(arrival(0, tokens, 1)))
 		}
@@ -311,7 +309,7 @@ func TestC5_AWideCallOfLongAgoCostsNoThroughput(t *testing.T) {
 				back++
 			default:
 				must(t, w.do(passBy(next-w.now)))
-				must(t, w.do(timerOf(0)))
+				must(t, w.do(onTimer))
 			}
 		}
 		if last := w.log[len(w.log)-1]; last.nominal != n*1e5 {

@@ -40,7 +40,7 @@ func TestNew_RefusesAWrongFieldByNameAndValue(t *testing.T) {
 		change func(*throttle.Config)
 		words  []string
 	}{
-		{"nothing", func(c *throttle.Config) { c.Rate, c.Burst = throttle.Rate{}, 0 }, []string{"no limit is set", "Rate and Burst, MaxInFlight or Semaphore"}},
+		{"nothing", func(c *throttle.Config) { c.Rate, c.Burst = throttle.Rate{}, 0 }, []string{"no limit is set", "Rate and Burst, Quotas, MaxInFlight"}},
 		{"rate 0", func(c *throttle.Config) { c.Rate = throttle.PerSecond(0) }, []string{"Rate is 0/s", "N is 0", "want 1 or more"}},
 		{"rate negative", func(c *throttle.Config) { c.Rate = throttle.PerSecond(-10) }, []string{"Rate is -10/s", "N is -10", "want 1 or more"}},
 		{"rate least", func(c *throttle.Config) { c.Rate = throttle.PerSecond(math.MinInt64) }, []string{"Rate is -9223372036854775808/s", "want 1 or more"}},

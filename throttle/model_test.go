@@ -5,16 +5,22 @@ import (
 	"slices"
 )
 
-// A model is the whole limiter once more: several lines, each with its quota and its cap, two of which
+// A model is the whole once more: lines in a tree, each with its quotas and its cap, some of which
 // may be one. It is written after the contract, to be slow and obvious: levels are rational numbers, lines
 // are slices, and whatever can be derived is derived anew each time. Whatever happens to a caller goes to log.
 //
-// A line is judged when something moves it: its timer, an arrival of its own while that is late, its front leaving,
-// a change of its quota or its cap, its closing, permits coming back, or a permit for which it stands in line.
+// Every operation first lets all lines start that have come due, in the order of their dues. Then a line is judged again
+// only when something moves it: its front coming or leaving, a change of its limits, a permit for which it stands in line, or the
+// lines below it.
 type model struct {
 	now   int64
 	lines []*modelLine
+	caps  []*modelCap
 	log   []event
+
+	moved []*modelLine // to be judged, in the order in which they were moved
+	ties  []int        // of how many that came due at one instant one was taken, each time
+	picks []int        // which one was; the first, where it does not say
 }
 
 // An event is what became of one caller, or a change of limits, in the order in which it came about.
@@ -36,17 +42,17 @@ const (
 )
 
 type modelLine struct {
-	rate  *big.Rat // tokens a nanosecond; nil: no rate
-	burst int64
-	level *big.Rat // as of the instant asOf
-	asOf  int64
-
-	cap   *modelCap // nil: no cap
-	slack int64
-	queue []modelCaller
-	held  int64
+	modelBucket
+	quotas []modelQuota
+	cap    *modelCap // nil: no cap
+	slack  int64
+	queue  []modelCaller // of a line without others below it
+	held   int64
+	paused int64 // no start before this instant
 
 	lastStart, frontLeft, permitCame, limitChanged int64 // instants
+
+	modelPlace
 }
 
 // floor is the instant before which no time counts.
@@ -61,199 +67,245 @@ type modelCaller struct {
 
 type modelCap struct {
 	size, held int64
+	shared     bool
 	lacking    []*modelLine // whose front lacks its permits, in the order in which they came to lack them
-	waiting    []*modelLine // with callers, in the order in which they began to have some
-}
-
-// What was read of big numbers is never written to: each of these returns a new one.
-
-func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-
-func rational(r Rate) *big.Rat { return big.NewRat(r.N, int64(r.Period)) }
-
-// ceil returns the least whole number that is at least x, or never if that is beyond an int64.
-func ceil(x *big.Rat) int64 {
-	q, rest := new(big.Int).DivMod(x.Num(), x.Denom(), new(big.Int))
-	if rest.Sign() != 0 {
-		q.Add(q, big.NewInt(1))
-	}
-	if !q.IsInt64() {
-		return never
-	}
-	return q.Int64()
-}
-
-// levelAt returns the tokens that are there at the instant t.
-func (l *modelLine) levelAt(t int64) *big.Rat {
-	earned := new(big.Rat).Mul(l.rate, whole(t-l.asOf))
-	return least(whole(l.burst), earned.Add(earned, l.level))
-}
-
-func least(a, b *big.Rat) *big.Rat {
-	if a.Cmp(b) < 0 {
-		return a
-	}
-	return b
-}
-
-// tokensDue returns the first whole instant at which k tokens are there.
-func (l *modelLine) tokensDue(k int64) int64 {
-	if l.rate == nil {
-		return 0
-	}
-	if l.level.Cmp(whole(k)) >= 0 {
-		return l.asOf
-	}
-	lack := new(big.Rat).Sub(whole(k), l.level)
-	return ceil(lack.Add(lack.Quo(lack, l.rate), whole(l.asOf)))
-}
-
-// reckon returns the wait of a newcomer who would take k tokens: until the costs of all ahead of it and
-// its own are earned, permits taken as free.
-func (m *model) reckon(l *modelLine, k int64) int64 {
-	if l.rate == nil {
-		return 0
-	}
-	lack := new(big.Rat).Sub(whole(k), l.levelAt(m.now))
-	for _, c := range l.queue {
-		lack.Add(lack, whole(c.tokens))
-	}
-	if lack.Sign() <= 0 {
-		return 0
-	}
-	return ceil(lack.Quo(lack, l.rate))
-}
-
-// nominal returns the instant as of which the front caller of l may be charged; in the future, it is due then.
-func (m *model) nominal(l *modelLine) int64 {
-	c := l.queue[0]
-	s := max(c.joined, l.floor(), m.now-l.slack)
-	return max(s, l.tokensDue(c.tokens))
-}
-
-func (l *modelLine) lacksPermit() bool { return l.cap != nil && slices.Contains(l.cap.lacking, l) }
-
-// due returns when the timer of l must move it on.
-func (l *modelLine) due() int64 {
-	if len(l.queue) == 0 || l.lacksPermit() {
-		return never
-	}
-	return l.tokensDue(l.queue[0].tokens)
+	waiting    []*modelLine // with callers, here or below, in the order in which they began to have some
 }
 
 func (c *modelCap) free() int64 { return max(0, c.size-c.held) }
 
-// has reports whether l may have weight permits now: nobody who lacks any stands before it.
-func (c *modelCap) has(weight int64) bool {
-	return len(c.lacking) == 0 && weight <= c.free()
+// has reports whether l may have weight permits now: nobody else who lacks any stands before it.
+func (c *modelCap) has(l *modelLine, weight int64) bool {
+	return (len(c.lacking) == 0 || c.lacking[0] == l) && weight <= c.free()
 }
 
-// judge lets callers of l through until its front lacks something.
-func (m *model) judge(l *modelLine) {
-	for len(l.queue) > 0 && !l.lacksPermit() {
-		s := m.nominal(l)
-		if s > m.now {
+func (l *modelLine) lacksPermit() bool { return l.cap != nil && slices.Contains(l.cap.lacking, l) }
+
+// nominal returns the instant as of which the front caller of l may be charged; in the future, it is due then.
+func (m *model) nominal(l *modelLine) int64 {
+	since := l.front().joined
+	if l.isInner() {
+		since = l.judged().ready
+	}
+	return max(since, l.floor(), m.now-l.leastSlack(), l.limitsDue(l.front().tokens))
+}
+
+// limitsDue returns when no limit of l but its cap is in the way of a front that costs so much, be it long ago.
+func (l *modelLine) limitsDue(tokens int64) int64 {
+	due := l.paused
+	if l.rate != nil {
+		due = max(due, l.tokensDue(tokens))
+	}
+	for i := range l.quotas {
+		due = max(due, l.quotas[i].due(tokens))
+	}
+	return due
+}
+
+// due returns when l must be judged though nothing moves it.
+func (l *modelLine) due() int64 {
+	if l.front() == nil || l.lacksPermit() || l.asks() {
+		return never
+	}
+	return l.limitsDue(l.front().tokens)
+}
+
+// catchUp lets all that have come due start, in the order of their dues.
+func (m *model) catchUp() {
+	for {
+		due := m.firstDue()
+		if len(due) == 0 {
 			return
 		}
-		switch c := l.queue[0]; {
-		case c.gone:
-			m.leave(l, c.who)
-		case l.cap != nil && !l.cap.has(c.weight):
-			l.cap.lacking = append(l.cap.lacking, l)
-		default:
-			m.startFront(l, s)
+		l := due[0]
+		if len(due) > 1 {
+			l = due[m.pick(len(due))]
 		}
+		m.judge(l)
+		m.settle()
 	}
 }
 
-// handOut gives free permits to the fronts that lack them, in order, and one line one front at a time.
-func (m *model) handOut(c *modelCap) {
-	for c != nil && len(c.lacking) > 0 {
-		l := c.lacking[0]
-		front := l.queue[0]
-		switch {
-		case front.gone:
-			m.leave(l, front.who)
-		case front.weight > c.free():
-			return
-		default:
-			c.lacking = c.lacking[1:]
-			l.permitCame = m.now
-			m.startFront(l, m.now)
+// firstDue returns the lines that are due at the first instant at which one is, if that has come.
+func (m *model) firstDue() (first []*modelLine) {
+	at := int64(never)
+	for _, l := range m.lines {
+		at = min(at, l.due())
+	}
+	for _, l := range m.lines {
+		if at <= m.now && l.due() == at {
+			first = append(first, l)
 		}
+	}
+	return first
+}
+
+// behind returns how many lines have come due and are not judged yet.
+func (m *model) behind() (n int) {
+	for _, l := range m.lines {
+		if l.due() <= m.now {
+			n++
+		}
+	}
+	return n
+}
+
+// pick returns one of n lines that came due at one instant: no order is promised among them.
+func (m *model) pick(n int) int {
+	i := 0
+	if len(m.ties) < len(m.picks) {
+		i = m.picks[len(m.ties)]
+	}
+	m.ties = append(m.ties, n)
+	return i
+}
+
+// move has l judged.
+func (m *model) move(l *modelLine) {
+	if l != nil && !slices.Contains(m.moved, l) {
+		m.moved = append(m.moved, l)
+	}
+}
+
+// settle judges what was moved, until nothing is.
+func (m *model) settle() {
+	for len(m.moved) > 0 {
+		l := m.moved[0]
+		m.moved = slices.Clone(m.moved[1:])
 		m.judge(l)
 	}
 }
 
-func (m *model) moveOn(l *modelLine) {
-	m.judge(l)
-	m.handOut(l.cap)
+// judge lets callers of l through until its front lacks something here or, in a line below another, has all.
+func (m *model) judge(l *modelLine) {
+	for l.front() != nil {
+		c, s := *l.front(), m.nominal(l)
+		switch {
+		case s > m.now:
+			m.withdraw(l)
+			return
+		case c.gone:
+			m.leave(l.leaf(), c.who)
+			continue
+		case l.cap != nil && !l.cap.has(l, c.weight):
+			if !l.lacksPermit() {
+				l.cap.lacking = append(slices.Clone(l.cap.lacking), l)
+			}
+			m.stopAsking(l)
+			return
+		case l.lacksPermit():
+			m.stopLacking(l)
+			l.permitCame, s = m.now, m.now
+		}
+		if l.up != nil {
+			m.ask(l, s)
+			return
+		}
+		if !m.startFront(l, s) || l.isInner() {
+			return
+		}
+	}
+	m.withdraw(l)
 }
 
-func (m *model) startFront(l *modelLine, nominal int64) {
-	c := m.take(l, 0)
-	m.charge(l, c, nominal)
+// withdraw has l stand nowhere.
+func (m *model) withdraw(l *modelLine) {
+	m.stopLacking(l)
+	m.stopAsking(l)
 }
 
-// charge takes the cost of a start, tokens and permits at once.
+// stopLacking takes l out of those that lack a permit; the first of the others may have it now.
+func (m *model) stopLacking(l *modelLine) {
+	if l.lacksPermit() {
+		l.cap.lacking = without(l.cap.lacking, l)
+		m.move(firstOf(l.cap.lacking))
+	}
+}
+
+// charge takes the cost of a start from one level, tokens and permits at once.
 func (m *model) charge(l *modelLine, c modelCaller, nominal int64) {
 	if l.rate != nil {
-		l.level = new(big.Rat).Sub(l.levelAt(nominal), whole(c.tokens))
-		l.asOf = nominal
+		l.take(c.tokens, nominal)
+	}
+	for i := range l.quotas {
+		l.quotas[i].charge(c.tokens, nominal, m.now)
 	}
 	if l.cap != nil {
 		l.cap.held += c.weight
 		l.held += c.weight
 	}
 	l.lastStart = nominal
+}
+
+func (m *model) tellStart(c modelCaller, nominal int64) {
 	m.log = append(m.log, event{who: c.who, what: starts, at: m.now, nominal: nominal})
 }
 
-// take takes the caller at place i out of the line.
-func (m *model) take(l *modelLine, i int) modelCaller {
-	c := l.queue[i]
-	l.queue = slices.Delete(slices.Clone(l.queue), i, i+1)
-	if l.cap != nil && len(l.queue) == 0 {
-		l.cap.waiting = without(l.cap.waiting, l)
+// vacate ends the turn of the front of l, which leaves unstarted. Whoever follows it asks anew.
+func (m *model) vacate(l *modelLine) {
+	l.frontLeft = m.now
+	m.withdraw(l)
+	m.move(l)
+}
+
+// takeOut takes the caller who, who does not start, out of the line.
+func (m *model) takeOut(l *modelLine, who int) {
+	if l.place(who) == 0 {
+		m.vacate(l)
 	}
-	return c
+	l.remove(l.place(who))
+}
+
+func (m *model) leave(l *modelLine, who int) {
+	m.takeOut(l, who)
+	m.log = append(m.log, event{who: who, what: leaves, at: m.now})
+}
+
+// turnAway refuses those in l and below who are unfit.
+func (m *model) turnAway(l *modelLine, why refusal, unfit func(*modelLine, modelCaller) bool) {
+	for _, leaf := range l.leaves() {
+		for _, c := range slices.Clone(leaf.queue) {
+			if unfit(leaf, c) {
+				m.takeOut(leaf, c.who)
+				m.log = append(m.log, event{who: c.who, what: refused, at: m.now, why: why})
+			}
+		}
+	}
+}
+
+func (m *model) changed() {
+	m.log = append(m.log, event{who: -1, what: changes, at: m.now})
 }
 
 func without(lines []*modelLine, l *modelLine) []*modelLine {
 	return slices.DeleteFunc(slices.Clone(lines), func(x *modelLine) bool { return x == l })
 }
 
-func (l *modelLine) place(who int) int {
-	return slices.IndexFunc(l.queue, func(c modelCaller) bool { return c.who == who })
+func firstOf(lines []*modelLine) *modelLine {
+	if len(lines) == 0 {
+		return nil
+	}
+	return lines[0]
 }
 
-// vacate takes the caller at place i out unstarted. Where it was the front, its line asks the cap anew.
-func (m *model) vacate(l *modelLine, i int) {
-	if i == 0 {
-		l.frontLeft = m.now
-		if l.cap != nil {
-			l.cap.lacking = without(l.cap.lacking, l)
+// reckon returns the wait of a newcomer to l who would take k tokens: until, at every level, the pause is over and the costs of
+// all ahead of it in its line and its own have come, permits taken as free.
+func (m *model) reckon(l *modelLine, k int64) int64 {
+	ahead := new(big.Rat)
+	for _, c := range l.queue {
+		ahead.Add(ahead, whole(c.tokens))
+	}
+	ahead.Add(ahead, whole(k))
+	wait := int64(0)
+	for x := l; x != nil; x = x.up {
+		pause := max(0, x.paused-m.now)
+		wait = max(wait, pause)
+		if x.rate != nil {
+			wait = max(wait, later(pause, x.earned(ahead, m.now+pause)))
+		}
+		for i := range x.quotas {
+			wait = max(wait, later(pause, x.quotas[i].wait(ceil(ahead), m.now+pause)))
 		}
 	}
-	m.take(l, i)
-}
-
-func (m *model) leave(l *modelLine, who int) {
-	m.vacate(l, l.place(who))
-	m.log = append(m.log, event{who: who, what: leaves, at: m.now})
-}
-
-// turnAway refuses those of l who are unfit.
-func (m *model) turnAway(l *modelLine, why refusal, unfit func(modelCaller) bool) {
-	for _, c := range slices.Clone(l.queue) {
-		if unfit(c) {
-			m.vacate(l, l.place(c.who))
-			m.log = append(m.log, event{who: c.who, what: refused, at: m.now, why: why})
-		}
-	}
-	m.judge(l)
-}
-
-func (m *model) changed() {
-	m.log = append(m.log, event{who: -1, what: changes, at: m.now})
+	return wait
 }

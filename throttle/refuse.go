@@ -12,8 +12,8 @@ var errNotMade = fmt.Errorf("throttle: the Limiter was not made by New: %w", Err
 // The functions below answer a caller that is not let through. Each is called with the lock held,
 // counts, and lets go of the lock before it builds the error.
 
-// refuseYet tells the caller that it could start after wait.
-func (l *Limiter) refuseYet(why notYet, tokens, weight, wait, allowed, now int64) (Permit, error) {
+// refuseYet tells the caller that it could start after a wait.
+func (l *Limiter) refuseYet(why notYet, tokens, weight int64, named map[string]int64, allowed, now int64) (Permit, error) {
 	d := l.dom
 	if why == queueFull {
 		l.counts.queueFull++
@@ -21,80 +21,188 @@ func (l *Limiter) refuseYet(why notYet, tokens, weight, wait, allowed, now int64
 		l.counts.notYet++
 	}
 	seq := d.next()
-	limit := l.rateText
-	if wait == 0 {
-		limit = l.capText()
+	g := l.entry()
+	wait, at, meter := g.reckon(tokens, named, now)
+	err := &NotYetError{Limiter: l.name, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why}
+	switch {
+	case why == queueFull:
+		err.Limit = l.queueText
+	case wait > 0:
+		err.Limit = l.limitText(at, meter)
+	default:
+		err.Limit = l.capText(g, weight)
 	}
 	d.unlock(now)
-	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why, queue: l.maxQueue}
 	if l.trace != nil {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
 	}
 	return Permit{}, err
 }
 
-// capText names the cap, for errors. It allocates only for large caps; see Stats for the number held.
-func (l *Limiter) capText() string {
+// limitText names a limit that binds, for errors: a meter's of the gate, or ofBucket or ofPause.
+func (l *Limiter) limitText(at *gate, meter int) string {
+	text := at.owner.rateText
 	switch {
-	case l.cap == nil:
-		return l.rateText
-	case l.shared:
-		return fmt.Sprintf("Semaphore %d", l.cap.size)
+	case meter == ofPause:
+		text = "a pause"
+	case meter >= 0:
+		text = at.more[meter].quota.String()
 	}
-	return fmt.Sprintf("MaxInFlight %d", l.cap.size)
+	return at.owner.above(l, text)
+}
+
+// above says whose limit that is, if it is not that of below itself.
+func (l *Limiter) above(below *Limiter, text string) string {
+	if l == below {
+		return text
+	}
+	return fmt.Sprintf("%q above: %s", l.name, text)
+}
+
+// capText names what binds where no token lacks: the first cap on the way up that has not weight free, or else the
+// first line that others stand in.
+func (l *Limiter) capText(g *gate, weight int64) string {
+	for x := g; x != nil; x = x.tree.parent {
+		if x.cap != nil && !x.cap.could(weight) {
+			return x.owner.above(l, x.cap.text)
+		}
+	}
+	for x := g; x != nil; x = x.tree.parent {
+		if x.line.front != nil || x.tree.turns.first() != nil {
+			return x.owner.above(l, "the line")
+		}
+	}
+	return l.rateText
 }
 
 // refuseMisfit tells the caller never, or that its cost is no cost.
-func (l *Limiter) refuseMisfit(tokens, weight, now int64) (Permit, error) {
+func (l *Limiter) refuseMisfit(tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
 	d := l.dom
-	burst, isClosed, seq := l.bucket.burst, l.isClosed, d.next()
-	if burst == 0 {
-		burst = -1
-	}
-	size := int64(-1)
-	if l.cap != nil {
-		size = l.cap.size
-	}
-	var err error
-	switch {
-	case isClosed:
-		l.counts.closed++
-	case tokens < 0 || tokens == 0 && burst > 0:
-		err = invalid(l.name, "cost is %d tokens; want %s", tokens, oneTo(burst))
-	case weight < 0 || weight == 0 && size >= 0:
-		err = invalid(l.name, "weight is %d; want %s", weight, oneTo(size))
-	default:
-		l.counts.never++
+	seq := d.next()
+	count, err := l.misfit(tokens, weight, named)
+	if count != nil {
+		*count++
 	}
 	d.unlock(now)
-	switch {
-	case isClosed:
-		err = l.closedError()
-	case err != nil:
-		return Permit{}, err // not counted: it asked for nothing
-	case burst > 0 && tokens > burst:
-		err = tooLarge(l.name, "cost", tokens, fmt.Sprintf("the burst %d", burst))
-	default:
-		err = tooLarge(l.name, "weight", weight, fmt.Sprintf("the in-flight cap %d", size))
-	}
-	if l.trace != nil {
+	if l.trace != nil && count != nil {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight, Err: err})
 	}
 	return Permit{}, err
 }
 
-// oneTo is the range of a cost in a limit of that size, which is below 1 where there is none, or a pause.
+// misfit returns the error of a cost that never starts here, or nil if it may, and the count that it
+// belongs to, if it is a cost at all. The caller holds the lock.
+func (l *Limiter) misfit(tokens, weight int64, named map[string]int64) (*uint64, error) {
+	for x := &l.gate; x != nil; x = x.tree.parent {
+		if x.isClosed {
+			return &l.counts.closed, l.closedError(x.owner)
+		}
+	}
+	for x := &l.gate; x != nil; x = x.tree.parent {
+		o := x.owner
+		if tokens < 0 || tokens == 0 && x.bucket.burst != 0 {
+			return nil, invalid(l.name, "cost is %d tokens; want %s", tokens, l.costs())
+		}
+		if weight < 0 || weight == 0 && x.cap != nil {
+			return nil, invalid(l.name, "weight is %d; want %s", weight, l.weights())
+		}
+		if x.bucket.burst != 0 && tokens > x.bucket.burst && !(x.debt && tokens <= MaxBurst) {
+			return &l.counts.never, tooLarge(l.name, "cost", tokens, o.above(l, fmt.Sprintf("the burst %d", x.bucket.burst)))
+		}
+		for i := range x.more {
+			m := &x.more[i]
+			if k := costIn(m.name, tokens, named); k > m.most() && !(x.debt && k <= MaxBurst) {
+				return &l.counts.never, tooLarge(l.name, "cost", k, o.above(l, m.quota.String()))
+			}
+		}
+		if x.cap != nil && weight > x.cap.size && x.cap.size != 0 {
+			return &l.counts.never, tooLarge(l.name, "weight", weight, o.above(l, fmt.Sprintf("the in-flight cap %d", x.cap.size)))
+		}
+	}
+	for name, k := range named {
+		if k < 0 {
+			return nil, invalid(l.name, "Cost.Quotas[%q] is %d; want 0 or more", name, k)
+		}
+		if !l.hasQuota(name) {
+			return nil, invalid(l.name, "Cost.Quotas[%q]: no quota here or above has that name", name)
+		}
+	}
+	return nil, nil
+}
+
+// costs and weights are the ranges that fit at every level, in words.
+func (l *Limiter) costs() string {
+	least := int64(never)
+	for x := &l.gate; x != nil; x = x.tree.parent {
+		if x.bucket.burst != 0 {
+			least = min(least, x.bucket.burst)
+		}
+	}
+	return oneTo(least)
+}
+
+func (l *Limiter) weights() string {
+	least := int64(never)
+	for x := &l.gate; x != nil; x = x.tree.parent {
+		if x.cap != nil {
+			least = min(least, x.cap.size)
+		}
+	}
+	return oneTo(least)
+}
+
+// oneTo is the range of a cost in a limit of that size: 0 is a pause, never no limit.
 func oneTo(limit int64) string {
-	switch {
-	case limit == 0:
+	switch limit {
+	case 0:
 		return "1 or more"
-	case limit < 0:
+	case never:
 		return "0 or more"
 	}
 	return fmt.Sprintf("1 to %d", limit)
 }
 
-func (l *Limiter) closedError() error { return fmt.Errorf("throttle: %q: %w", l.name, ErrClosed) }
+// hasQuota reports whether a quota of that name is in force here or above.
+func (l *Limiter) hasQuota(name string) bool {
+	for x := &l.gate; x != nil && name != ""; x = x.tree.parent {
+		for i := range x.more {
+			if x.more[i].name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// closedError is the error of a caller of l where the limiter at is closed.
+func (l *Limiter) closedError(at *Limiter) error {
+	if at != l {
+		return fmt.Errorf("throttle: %q: %q above: %w", l.name, at.name, ErrClosed)
+	}
+	return fmt.Errorf("throttle: %q: %w", l.name, ErrClosed)
+}
+
+// A saying is what a waiting caller is to be told: what it cost in the quota that was lowered, and its name.
+type saying struct {
+	cost  int64
+	quota string
+}
+
+func (l *Limiter) sayLater(id uint64, cost int64, quota string) {
+	if l.sayings == nil {
+		l.sayings = make(map[uint64]saying)
+	}
+	l.sayings[id] = saying{cost, quota}
+}
+
+// said takes the saying for the caller, if there is one.
+func (l *Limiter) said(id uint64) (saying, bool) {
+	l.dom.mu.Lock()
+	defer l.dom.mu.Unlock()
+	k, ok := l.sayings[id]
+	delete(l.sayings, id)
+	return k, ok
+}
 
 // turnedAway returns the error of a caller that was refused while it waited; the lock is free.
 func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
@@ -102,9 +210,12 @@ func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
 	e := Event{Seq: c.seq, ID: c.id, At: d.time(c.at), Wait: time.Duration(c.at - joined), Tokens: tokens, Weight: c.weight}
 	switch c.why {
 	case byClose:
-		e.Err = l.closedError()
+		e.Err = fmt.Errorf("throttle: %q: closed while it waited: %w", l.name, ErrClosed)
 	case aboveBurst:
 		e.Err = tooLarge(l.name, "cost", tokens, "the burst, which was lowered while it waited")
+		if k, ok := l.said(c.id); ok {
+			e.Err = tooLarge(l.name, "cost", k.cost, fmt.Sprintf("the quota %q, which was lowered while it waited", k.quota))
+		}
 	case aboveCap:
 		e.Err = tooLarge(l.name, "weight", c.weight, "the in-flight cap, which was lowered while it waited")
 	}
@@ -128,7 +239,7 @@ func (l *Limiter) leaveAtOnce(ctx context.Context, tokens, weight, now int64) (P
 
 // leftError makes the error of a caller whose context is done, and traces that it left.
 func (l *Limiter) leftError(ctx context.Context, e Event) error {
-	e.Err = &LeftError{Limiter: l.name, Waited: e.Wait, Cause: context.Cause(ctx), Err: ctx.Err()}
+	e.Err = &LeftError{Limiter: l.name, Waited: e.Wait, Err: ctx.Err(), ctx: ctx}
 	if l.trace != nil {
 		l.call(l.trace.Left, e)
 	}

@@ -2,6 +2,8 @@ package throttle
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -16,7 +18,9 @@ const MaxCap = 1 << 62
 //
 // The zero Semaphore is not usable; use NewSemaphore.
 type Semaphore struct {
-	dom    *domain
+	dom    atomic.Pointer[domain] // its own until the first limiter uses it, then that one's
+	mu     sync.Mutex             // held while it finds its first limiter
+	found  bool
 	cap    inflight
 	traced []*Limiter // those whose Trace wants to know of a resize
 }
@@ -26,8 +30,9 @@ func NewSemaphore(size int64) (*Semaphore, error) {
 	if size < 0 || size > MaxCap {
 		return nil, fmt.Errorf("throttle: Semaphore: size is %d; want 0 to %d (2^62): %w", size, int64(MaxCap), ErrInvalid)
 	}
-	s := &Semaphore{dom: new(domain)}
-	s.cap.init(&s.dom.effects, size)
+	s, d := new(Semaphore), new(domain)
+	s.dom.Store(d)
+	s.cap.init(&d.effects, "Semaphore", size)
 	return s, nil
 }
 
@@ -36,21 +41,21 @@ func NewSemaphore(size int64) (*Semaphore, error) {
 // caller whose weight is above a new size that is not 0 is told ErrTooLarge. 0 refuses nobody. The Trace of each
 // limiter that shares s is told, all with one Seq.
 func (s *Semaphore) Resize(size int64) error {
-	if s == nil || s.dom == nil {
-		return fmt.Errorf("throttle: Semaphore was not made by NewSemaphore: %w", ErrInvalid)
-	}
 	if size < 0 || size > MaxCap {
 		return fmt.Errorf("throttle: Semaphore: size is %d; want 0 to %d (2^62): %w", size, int64(MaxCap), ErrInvalid)
 	}
-	s.dom.mu.Lock()
-	now := s.dom.now()
+	d := s.lock()
+	if d == nil {
+		return fmt.Errorf("throttle: Semaphore was not made by NewSemaphore: %w", ErrInvalid)
+	}
+	now := d.now()
 	seq := s.cap.resize(size, now)
 	traced := s.traced
 	events := make([]Event, len(traced))
 	for i, l := range traced {
 		events[i] = l.changed(seq, now)
 	}
-	s.dom.unlock(now)
+	d.unlock(now)
 	for i, l := range traced {
 		l.call(l.trace.LimitChanged, events[i])
 	}
@@ -59,22 +64,66 @@ func (s *Semaphore) Resize(size int64) error {
 
 // Size returns the size in force.
 func (s *Semaphore) Size() int64 {
-	if s == nil || s.dom == nil {
+	d := s.lock()
+	if d == nil {
 		return 0
 	}
-	s.dom.mu.Lock()
-	defer s.dom.mu.Unlock()
+	defer d.mu.Unlock()
 	return s.cap.size
 }
 
 // InFlight returns the weight held, over all limiters that share s.
 func (s *Semaphore) InFlight() int64 {
-	if s == nil || s.dom == nil {
+	d := s.lock()
+	if d == nil {
 		return 0
 	}
-	s.dom.mu.Lock()
-	defer s.dom.mu.Unlock()
+	defer d.mu.Unlock()
 	return s.cap.held
+}
+
+// lock takes the lock of the limiters that share s, and returns their domain; nil if s was not made by NewSemaphore.
+func (s *Semaphore) lock() *domain {
+	if s == nil {
+		return nil
+	}
+	for {
+		d := s.dom.Load()
+		if d == nil {
+			return nil
+		}
+		d.mu.Lock()
+		if d == s.dom.Load() {
+			return d
+		}
+		d.mu.Unlock() // its first limiter has just come
+	}
+}
+
+// join has the limiter l, which is being built below parent with the lock of its domain held, share s. It
+// returns what is wrong with that, if anything.
+func (s *Semaphore) join(l, parent *Limiter) string {
+	for p := parent; p != nil; p = p.up() {
+		if p.cap == &s.cap {
+			return fmt.Sprintf("is that of %q above, where a permit is taken already", p.name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own := s.dom.Load(); own != l.dom {
+		if s.found {
+			return "is shared by limiters under another Parent, or none; want one Parent above all, with MaxInFlight"
+		}
+		own.mu.Lock() // nobody who holds it waits for another lock: no limiter has it
+		s.cap.fx = &l.dom.effects
+		s.dom.Store(l.dom)
+		own.mu.Unlock()
+	}
+	s.found, s.cap.shared = true, true
+	if l.trace != nil && l.trace.LimitChanged != nil {
+		s.traced = append(s.traced, l)
+	}
+	return ""
 }
 
 // An inflight is the state machine of an in-flight cap, on explicit instants, under the lock of its
@@ -94,19 +143,50 @@ type inflight struct {
 	fifo    ring // of gates whose front is due and lacks a permit
 	waiting ring // of gates with a caller in line
 
-	fx *effects
+	fx     *effects
+	shared bool   // by limiters that do not pass each other's gates
+	name   string // "MaxInFlight" or "Semaphore"
+	text   string // that with the size, for errors
 }
 
-func (s *inflight) init(fx *effects, size int64) {
+func (s *inflight) init(fx *effects, name string, size int64) {
 	s.permits = semaphore.NewWeighted(MaxCap)
 	s.permits.TryAcquire(MaxCap - size)
-	s.size, s.fx = size, fx
+	s.size, s.fx, s.name = size, fx, name
+	s.label()
 	s.fifo.at, s.waiting.at = inFIFO, inWaiting
 }
+
+func (s *inflight) label() { s.text = fmt.Sprintf("%s %d", s.name, s.size) }
 
 // take takes weight permits if they are free and nobody stands before the asker.
 func (s *inflight) take(weight int64) bool {
 	return s.fifo.front == nil && s.grab(weight)
+}
+
+// could reports whether take would succeed.
+func (s *inflight) could(weight int64) bool {
+	return s.fifo.front == nil && s.free() >= weight
+}
+
+// lets reports whether the front of g, of that weight, has its permits free. If not, g stands in fifo from then on;
+// if so, it does not any more, and takes them when it starts, in the same move or once those above let it through.
+func (s *inflight) lets(g *gate, weight int64) bool {
+	first := s.fifo.front == nil || s.fifo.front == g
+	if !first || s.free() < weight {
+		s.fifo.join(g)
+		return false
+	}
+	s.forget(g)
+	return true
+}
+
+// forget takes g out of fifo, if it stands there, and has the next one judged.
+func (s *inflight) forget(g *gate) {
+	if g.ringed[inFIFO].in {
+		s.fifo.remove(g)
+		s.fx.mark(s.fifo.front)
+	}
 }
 
 // grab takes weight permits if they are free.
@@ -120,138 +200,79 @@ func (s *inflight) grab(weight int64) bool {
 		return false
 	}
 	s.held += weight
+	if s.shared {
+		s.tell()
+	}
 	return true
+}
+
+// tell has those judged anew who had their permits free, and ask above, in case they have not any more.
+func (s *inflight) tell() {
+	for g := s.waiting.front; g != nil; g = g.ringed[inWaiting].next {
+		if g.asking() {
+			s.fx.mark(g)
+		}
+	}
+}
+
+// putBack undoes a grab.
+func (s *inflight) putBack(weight int64) {
+	s.held -= weight
+	s.store(weight)
 }
 
 // maxSpare bounds the permits that a cap keeps from its Weighted. They serve every asker alike.
 const maxSpare = 64
 
+// store keeps permits as spare, and gives those beyond maxSpare back to the Weighted.
+func (s *inflight) store(n int64) {
+	if s.spare += n; s.spare > maxSpare {
+		s.permits.Release(s.spare - maxSpare)
+		s.spare = maxSpare
+	}
+}
+
 // free returns how many permits a start can have.
 func (s *inflight) free() int64 { return max(0, s.size-s.held) }
 
-// release gives weight permits back and serves the fronts that wait for them. Whoever was due before, though its
-// timer is late, is judged first, by the permits that were free. It needs the instant only if someone is in line.
-func (s *inflight) release(weight, now int64) {
-	s.hearTimers(now)
+// release gives weight permits back; the front that waits for them is to be judged then. Whoever has come due before must have
+// been judged, by the permits that were free: waiting for a permit earns no credit, and a late timer loses none.
+func (s *inflight) release(weight int64) {
 	before := s.free()
 	s.held -= weight
-	s.give(before, now)
+	s.give(before)
 }
 
 // resize puts another size in force, as Semaphore.Resize says. Whoever was due under the old one starts first.
 // It returns the sequence number of the change, which lies before those of the starts that it allows.
 func (s *inflight) resize(size, now int64) (seq uint64) {
-	s.hearTimers(now)
-	s.serve(now)
+	s.fx.catchUp(now)
 	seq = s.fx.next()
 	before := s.free()
 	s.size = size
+	s.label()
 	if after := s.free(); after < before {
 		s.permits.Release(s.spare)
 		s.spare = 0
 		s.permits.TryAcquire(before - after) // cannot fail: they are free
+		s.tell()
 	}
 	if size > 0 {
 		for g := s.waiting.front; g != nil; {
 			next := g.ringed[inWaiting].next
-			g.turnAway(aboveCap, func(c *call) bool { return c.weight > size }, now)
+			g.turnAway(aboveCap, "", func(_ *line, c *call) bool { return c.weight > size }, now)
 			g = next
 		}
 	}
-	s.give(before, now)
+	s.give(before)
+	s.fx.run(now)
 	return seq
 }
 
-// hearTimers moves on the lines whose timers are late. It is called before the free permits change, so that waiting
-// for a permit earns no credit, and a late timer loses none.
-func (s *inflight) hearTimers(now int64) {
-	for g := s.waiting.front; g != nil; {
-		next := g.ringed[inWaiting].next
-		if g.due <= now {
-			g.advance(now)
-		}
-		g = next
-	}
-}
-
-// give hands out what has become free beyond before, then serves the fronts that wait for it.
-func (s *inflight) give(before, now int64) {
+// give hands out what has become free beyond before, and has the front that waits for it judged.
+func (s *inflight) give(before int64) {
 	if more := s.free() - before; more > 0 {
-		if s.spare += more; s.spare > maxSpare {
-			s.permits.Release(s.spare - maxSpare)
-			s.spare = maxSpare
-		}
+		s.store(more)
 	}
-	s.serve(now)
-}
-
-// serve starts the fronts in fifo, in order, for as long as the permits last.
-func (s *inflight) serve(now int64) {
-	for g := s.fifo.front; g != nil; g = s.fifo.front {
-		c := g.line.front
-		switch {
-		case c.gone():
-			g.drop(c, now)
-		case g.nominal(c, now) > now: // a changed limit has moved its due
-			s.fifo.remove(g)
-		case !s.grab(c.weight):
-			return
-		default:
-			s.fifo.remove(g)
-			g.floor = now // it waited for the permit, and that earns nothing
-			g.start(c, now, now)
-		}
-		g.advance(now)
-	}
-}
-
-// A ring is a FIFO of gates, linked through the gates themselves.
-type ring struct {
-	front, back *gate
-	at          int // which of a gate's links it uses
-}
-
-const (
-	inFIFO    = 0
-	inWaiting = 1
-)
-
-// ringLink is a gate's place in a ring.
-type ringLink struct {
-	next, prev *gate
-	in         bool
-}
-
-// join puts g at the back, unless it is in already.
-func (r *ring) join(g *gate) {
-	l := &g.ringed[r.at]
-	if l.in {
-		return
-	}
-	*l = ringLink{prev: r.back, in: true}
-	if r.back == nil {
-		r.front = g
-	} else {
-		r.back.ringed[r.at].next = g
-	}
-	r.back = g
-}
-
-// remove takes g out, if it is in.
-func (r *ring) remove(g *gate) {
-	l := &g.ringed[r.at]
-	if !l.in {
-		return
-	}
-	if l.prev == nil {
-		r.front = l.next
-	} else {
-		l.prev.ringed[r.at].next = l.next
-	}
-	if l.next == nil {
-		r.back = l.prev
-	} else {
-		l.next.ringed[r.at].prev = l.prev
-	}
-	*l = ringLink{}
+	s.fx.mark(s.fifo.front)
 }

@@ -73,7 +73,7 @@ func quitBy(who int) op { return op{kind: opQuit, who: who} }
 
 func passBy(n int64) op { return op{kind: opPass, n: n} }
 
-func timerOf(line int) op { return op{kind: opTimer, line: line} }
+var onTimer = op{kind: opTimer}
 
 func TestC2_ResizingNeverRevokesAndNeverOvershoots(t *testing.T) {
 	for seed := range uint64(300) {
@@ -81,7 +81,7 @@ func TestC2_ResizingNeverRevokesAndNeverOvershoots(t *testing.T) {
 		var fx effects
 		var s inflight
 		size := one[int64](&random{Rand: r}, 0, 1, 10, 100, MaxCap)
-		s.init(&fx, size)
+		s.init(&fx, "", size)
 		g := new(gate)
 		g.init(&fx, &s, 0)
 		var held []int64
@@ -98,7 +98,7 @@ func TestC2_ResizingNeverRevokesAndNeverOvershoots(t *testing.T) {
 			case k < 8 && len(held) > 0:
 				i := r.IntN(len(held))
 				g.held -= held[i]
-				s.release(held[i], 0)
+				s.release(held[i])
 				held = slices.Delete(held, i, i+1)
 			default:
 				size = one[int64](&random{Rand: r}, 0, 1, 2, 30, 63, 64, 65, 200, MaxCap, MaxCap-1)
@@ -107,7 +107,7 @@ func TestC2_ResizingNeverRevokesAndNeverOvershoots(t *testing.T) {
 			if s.held != g.held || s.size != size {
 				t.Fatalf("seed %d: %d of %d are held; want %d of %d", seed, s.held, s.size, g.held, size)
 			}
-			must(t, s.check([]*gate{g}, 0))
+			must(t, s.check([]*gate{g}))
 		}
 	}
 }
@@ -175,8 +175,8 @@ func TestC4_WhoLeavesTheCapsFrontLetsTheOtherLinesThrough(t *testing.T) {
 	for _, gone := range [][]op{
 		{leaveBy(1)},
 		{quitBy(1), releaseBy(0)}, // found gone when permits come
-		{quitBy(1), timerOf(1)},   // found gone when another line is moved on
-		{quitBy(1), resizing(3)},  // found gone before the new size holds
+		{quitBy(1), leaveBy(1)},   // found gone by itself
+		{quitBy(1), resizing(4)},  // found gone when the cap is looked at
 		{closing(0)},
 	} {
 		w := script(t, capped(4, 2), arrival(0, 1, 2), arrival(0, 1, 4), arrival(1, 1, 1), arrival(1, 1, 1))

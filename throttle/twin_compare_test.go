@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -12,24 +13,12 @@ func (t *twin) compare() error {
 		return fmt.Errorf("what became of whom:\n  is    %v\n  model %v", t.log, t.model.log)
 	}
 	for i, c := range t.caps {
-		m := t.slow[i]
+		m := t.model.caps[i]
 		if c.size != m.size || c.held != m.held || c.free() != m.free() {
 			return fmt.Errorf("cap %d is of size %d, held %d; model %d, %d", i, c.size, c.held, m.size, m.held)
 		}
-		for _, r := range []struct {
-			of    *ring
-			model []*modelLine
-		}{{&c.fifo, m.lacking}, {&c.waiting, m.waiting}} {
-			g := r.of.front
-			for _, l := range r.model {
-				if g == nil || g != t.gates[slices.Index(t.model.lines, l)] {
-					return fmt.Errorf("cap %d: ring %d has other lines, or another order, than the model", i, r.of.at)
-				}
-				g = g.ringed[r.of.at].next
-			}
-			if g != nil {
-				return fmt.Errorf("cap %d: ring %d has more lines than the model", i, r.of.at)
-			}
+		if err := errors.Join(t.compareRing(&c.fifo, m.lacking), t.compareRing(&c.waiting, m.waiting)); err != nil {
+			return fmt.Errorf("cap %d: %w", i, err)
 		}
 	}
 	for i, g := range t.gates {
@@ -38,6 +27,21 @@ func (t *twin) compare() error {
 		}
 	}
 	return t.compareCounts()
+}
+
+// compareRing asserts that the gates of r are those lines, in that order.
+func (t *twin) compareRing(r *ring, lines []*modelLine) error {
+	g := r.front
+	for _, l := range lines {
+		if g == nil || g != t.gates[slices.Index(t.model.lines, l)] {
+			return fmt.Errorf("ring %d has other lines, or another order, than the model", r.at)
+		}
+		g = g.ringed[r.at].next
+	}
+	if g != nil {
+		return fmt.Errorf("ring %d has more lines than the model", r.at)
+	}
+	return nil
 }
 
 // compareCounts asserts that each line has counted what became of its callers.
@@ -50,7 +54,9 @@ func (t *twin) compareCounts() error {
 		n := &want[t.callers[e.who].line]
 		switch {
 		case e.what == starts:
-			n.started++
+			for g := t.gates[t.callers[e.who].line]; g != nil; g = g.tree.parent {
+				want[slices.Index(t.gates, g)].started++
+			}
 		case e.what == leaves:
 			n.left++
 		case e.why == byClose:
@@ -70,13 +76,13 @@ func (t *twin) compareCounts() error {
 func (t *twin) compareLine(g *gate, m *modelLine) error {
 	c := g.line.front
 	for _, w := range m.queue {
-		if c == nil || int(c.id) != w.who || c.at != w.joined {
+		if c == nil || t.who(c) != w.who || c.at != w.joined {
 			return fmt.Errorf("others wait than in the model, or in another order: want %v", m.queue)
 		}
 		c = c.next
 	}
 	if c != nil {
-		return fmt.Errorf("caller %d waits, and not in the model", c.id)
+		return fmt.Errorf("caller %d waits, and not in the model", t.who(c))
 	}
 	if g.due != m.due() {
 		return fmt.Errorf("due is %d; model %d", g.due, m.due())
@@ -87,19 +93,43 @@ func (t *twin) compareLine(g *gate, m *modelLine) error {
 	if g.held != m.held {
 		return fmt.Errorf("held is %d; model %d", g.held, m.held)
 	}
-	if m.rate == nil {
-		if w := g.reckon(1, t.now); w != 0 {
-			return fmt.Errorf("reckoned wait is %d without a rate", w)
+	if m.rate != nil {
+		level := m.levelAt(t.now)
+		if is := unitsLeft(&g.bucket, t.now); is.Cmp(level) != 0 {
+			return fmt.Errorf("the level is %v; model %v", is, level)
 		}
-		return nil
 	}
-	level := m.levelAt(t.now)
-	if is := unitsLeft(&g.bucket, t.now); is.Cmp(level) != 0 {
-		return fmt.Errorf("the level is %v; model %v", is, level)
+	if m.isInner() {
+		return t.compareTurns(g, m)
 	}
-	for _, k := range []int64{1, m.burst} {
-		if is, want := g.reckon(k, t.now), t.model.reckon(m, k); is != want {
+	for _, k := range []int64{1, t.largest(slices.Index(t.gates, g))} {
+		if is, want := waitOf(g.reckon(k, nil, t.now)), t.model.reckon(m, k); is != want {
 			return fmt.Errorf("the reckoned wait of a newcomer for %d is %d; model %d", k, is, want)
+		}
+	}
+	return nil
+}
+
+func waitOf(wait int64, _ *gate, _ int) int64 { return wait }
+
+// compareTurns asserts that the same children ask, that it is the same one's turn, and what each has had for its share.
+func (t *twin) compareTurns(g *gate, m *modelLine) error {
+	if err := t.compareRing(&g.tree.busy, m.busy); err != nil {
+		return err
+	}
+	is, want := slices.Index(t.gates, g.tree.turns.first()), slices.Index(t.model.lines, m.judged())
+	if is != want {
+		return fmt.Errorf("it is the turn of line %d; model %d", is, want)
+	}
+	for _, l := range m.below {
+		x := t.gates[slices.Index(t.model.lines, l)]
+		switch {
+		case x.asking() != l.asks():
+			return fmt.Errorf("a child asks: %v; model %v", x.asking(), l.asks())
+		case x.tree.pass.big().Cmp(l.pass) != 0:
+			return fmt.Errorf("the pass of a child is %v; model %v", x.tree.pass, l.pass)
+		case l.asks() && x.tree.ready != l.ready:
+			return fmt.Errorf("a child asks as of %d; model %d", x.tree.ready, l.ready)
 		}
 	}
 	return nil

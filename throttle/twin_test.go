@@ -3,8 +3,10 @@ package throttle
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A setup says which limits a twin has.
@@ -14,10 +16,13 @@ type setup struct {
 }
 
 type lineSetup struct {
-	rate  Rate // zero: none
-	burst int64
-	slack int64
-	cap   int // which of the caps; -1: none
+	rate   Rate // zero: none
+	burst  int64
+	slack  int64
+	cap    int     // which of the caps; -1: none
+	quotas []Quota // besides; an aligned one has its grid in nanoseconds after the zero time
+	above  int     // which of the lines, counted from 1; 0: none
+	share  int64   // of that one
 }
 
 // A twin is the state machine and its model, side by side. Each operation is done to both, as the Limiter
@@ -32,13 +37,12 @@ type twin struct {
 	log     []event  // what became of the callers of gates
 	seqs    []uint64 // the number of each, in the order of the moves
 	model   *model
-	slow    []*modelCap
 
-	ops   []op
-	upTo  []int          // of each operation: the length of log after it
-	late  bool           // time has passed a due, with the timer unheard
-	moved map[*gate]bool // which this operation moves
-	dues  []int64        // before this operation
+	ops  []op
+	upTo []int // of each operation: the length of log after it
+	late bool  // time has passed a due, with the timer unheard
+
+	behind bool // nothing has happened since time has passed
 }
 
 // A twinCaller is one caller on both sides.
@@ -56,20 +60,31 @@ func newTwin(s setup) *twin {
 	t := &twin{setup: s, model: &model{}}
 	for _, size := range s.caps {
 		c := new(inflight)
-		c.init(&t.fx, size)
+		c.init(&t.fx, "", size)
 		t.caps = append(t.caps, c)
-		t.slow = append(t.slow, &modelCap{size: size})
+		t.model.caps = append(t.model.caps, &modelCap{size: size})
 	}
 	for _, l := range s.lines {
-		g, m := new(gate), &modelLine{slack: l.slack}
+		g, m := new(gate), &modelLine{slack: l.slack, modelPlace: modelPlace{pass: new(big.Int), served: new(big.Int)}}
 		var c *inflight
 		if l.cap >= 0 {
-			c, m.cap = t.caps[l.cap], t.slow[l.cap]
+			c, m.cap = t.caps[l.cap], t.model.caps[l.cap]
+			shared := slices.ContainsFunc(t.gates, func(g *gate) bool { return g.cap == c })
+			c.shared, m.cap.shared = c.shared || shared, m.cap.shared || shared
 		}
 		g.init(&t.fx, c, l.slack)
 		if l.burst != 0 {
 			g.bucket = newBucket(l.rate, l.burst, 0)
-			m.rate, m.burst, m.level = rational(l.rate), l.burst, whole(l.burst)
+			m.modelBucket = modelBucket{rate: rational(l.rate), burst: l.burst, level: whole(l.burst)}
+		}
+		for _, q := range l.quotas {
+			g.more = append(g.more, meter{q.account(new(domain), 0), q.Name, q})
+			m.quotas = append(m.quotas, newModelQuota(q, int64(q.align.Sub(time.Time{}))))
+		}
+		if l.above > 0 {
+			g.adopt(t.gates[l.above-1], l.share)
+			m.up, m.share = t.model.lines[l.above-1], l.share
+			m.up.below = append(m.up.below, m)
 		}
 		t.gates = append(t.gates, g)
 		t.model.lines = append(t.model.lines, m)
@@ -79,8 +94,20 @@ func newTwin(s setup) *twin {
 
 // fits reports whether a newcomer of such a cost is let in at all.
 func (t *twin) fits(line int, tokens, weight int64) bool {
-	g := t.gates[line]
-	return (g.bucket.burst == 0 || tokens <= g.bucket.burst) && (g.cap == nil || g.cap.size == 0 || weight <= g.cap.size)
+	if t.gates[line].tree.inner {
+		return false
+	}
+	for g := t.gates[line]; g != nil; g = g.tree.parent {
+		if g.bucket.burst != 0 && tokens > g.bucket.burst || g.cap != nil && g.cap.size != 0 && weight > g.cap.size {
+			return false
+		}
+		for i := range g.more {
+			if tokens > g.more[i].most() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // whose returns the gates of a cap.
@@ -95,23 +122,55 @@ var alwaysDone = func() chan struct{} {
 	return c
 }()
 
-// do does one operation to both sides, checks and compares.
+// do does one operation to both sides, checks and compares. Where several lines came due at one instant, it finds out which
+// order the state machine has taken.
 func (t *twin) do(o op) error {
 	t.ops = append(t.ops, o)
-	t.moved = map[*gate]bool{}
 	lasts := make([]int64, len(t.gates))
-	t.dues = make([]int64, len(t.gates))
 	for i, g := range t.gates {
-		lasts[i], t.dues[i] = g.bucket.last, g.due
+		lasts[i] = g.bucket.last
+	}
+	before := t.model
+	if before.behind() > 1 {
+		t.model = before.clone()
 	}
 	t.apply(o)
-	if err := errors.Join(t.collect(), t.check(), t.compare()); err != nil {
+	o.tell(t.model, t)
+	err := errors.Join(t.collect(), t.check())
+	if err == nil {
+		err = t.compare()
+		for first := err; err != nil; err = t.compare() {
+			picks := nextPicks(t.model.ties, t.model.picks)
+			if picks == nil {
+				err = errors.Join(first, err)
+				break
+			}
+			t.model = before.clone()
+			t.model.picks = picks
+			o.tell(t.model, t)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%w\nafter: %v", err, t)
 	}
+	t.model.ties, t.model.picks = nil, nil
 	t.upTo = append(t.upTo, len(t.log))
 	for i, g := range t.gates {
 		if g.bucket.last < lasts[i] {
 			return fmt.Errorf("the bucket of line %d went back from %d to %d\nafter: %v", i, lasts[i], g.bucket.last, t)
+		}
+	}
+	return nil
+}
+
+// nextPicks returns the choices to be tried after picks, of which there were ties; nil if there are no more.
+func nextPicks(ties, picks []int) []int {
+	next := make([]int, len(ties))
+	copy(next, picks)
+	for i := len(ties) - 1; i >= 0; i-- {
+		if next[i]+1 < ties[i] {
+			next[i]++
+			return next[:i+1]
 		}
 	}
 	return nil
@@ -123,6 +182,12 @@ func (t *twin) String() string {
 	fmt.Fprintf(&b, "caps %v", t.setup.caps)
 	for i, l := range t.lines {
 		fmt.Fprintf(&b, "; line %d: %v burst %d slack %d cap %d", i, l.rate, l.burst, l.slack, l.cap)
+		if l.quotas != nil {
+			fmt.Fprintf(&b, " quotas %v", l.quotas)
+		}
+		if l.above > 0 {
+			fmt.Fprintf(&b, " below line %d with share %d", l.above-1, l.share)
+		}
 	}
 	for _, o := range t.ops {
 		fmt.Fprintf(&b, "\n  %v", o)
@@ -130,23 +195,8 @@ func (t *twin) String() string {
 	return b.String()
 }
 
-// collect carries out the effects, as domain.carryOut does, and writes down what became of whom, in order.
+// collect carries out the effects, as domain.unlock does, and writes down what became of whom, in order.
 func (t *twin) collect() error {
-	set := map[*gate]bool{} // whose timers are set anew
-	for g := t.fx.dirtyGates; g != nil; {
-		if set[g] {
-			return errors.New("a gate has its timer set twice")
-		}
-		next := g.nextDirty
-		set[g], g.dirty, g.nextDirty = true, false, nil
-		g = next
-	}
-	t.fx.dirtyGates = nil
-	for i, g := range t.gates {
-		if g.due != t.dues[i] && !set[g] {
-			return fmt.Errorf("due of line %d went from %d to %d, and its timer is not set", i, t.dues[i], g.due)
-		}
-	}
 	var moved []*call
 	for c := t.fx.woken; c != nil; {
 		next := c.next
@@ -165,7 +215,7 @@ func (t *twin) collect() error {
 		}
 	}
 	for i, c := range moved {
-		who := t.callers[c.id]
+		who := t.callers[t.who(c)]
 		switch {
 		case !who.waits():
 			return fmt.Errorf("caller %d is moved twice", c.id)
@@ -181,7 +231,7 @@ func (t *twin) collect() error {
 	}
 	slices.SortFunc(moved, bySeq)
 	for _, c := range moved {
-		e := event{who: int(c.id), at: c.at}
+		e := event{who: t.who(c), at: c.at}
 		switch c.state {
 		case callStarted:
 			e.what, e.nominal = starts, c.at-int64(c.late)
@@ -193,6 +243,11 @@ func (t *twin) collect() error {
 		t.tell(e, c.seq)
 	}
 	return nil
+}
+
+// who returns the number of the caller c.
+func (t *twin) who(c *call) int {
+	return slices.IndexFunc(t.callers, func(x *twinCaller) bool { return x.call == c })
 }
 
 func bySeq(a, b *call) int { return int(int64(a.seq) - int64(b.seq)) }
@@ -209,13 +264,16 @@ func (t *twin) tell(e event, seq uint64) {
 
 // check asserts all truths.
 func (t *twin) check() error {
+	if err := t.fx.check(t.gates, t.now, !t.behind); err != nil {
+		return err
+	}
 	for i, g := range t.gates {
-		if err := g.check(t.now, !t.moved[g] && g.due == t.dues[i]); err != nil {
+		if err := errors.Join(g.check(t.now), g.checkTree(t.gates)); err != nil {
 			return fmt.Errorf("line %d: %w", i, err)
 		}
 	}
 	for i, c := range t.caps {
-		if err := c.check(t.whose(c), t.now); err != nil {
+		if err := c.check(t.whose(c)); err != nil {
 			return fmt.Errorf("cap %d: %w", i, err)
 		}
 	}

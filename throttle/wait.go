@@ -27,6 +27,7 @@ type domain struct {
 	clock Clock // nil: the monotonic clock
 	epoch time.Time
 	seen  int64
+	alarm alarm
 }
 
 // bind sets the clock, once. It reports whether the domain has that clock.
@@ -40,6 +41,7 @@ func (d *domain) bind(c Clock) bool {
 	} else {
 		d.epoch = c.Now()
 	}
+	d.alarm = alarm{fire: d.onTime, clock: c, armed: never}
 	return true
 }
 
@@ -58,24 +60,15 @@ func (d *domain) now() int64 {
 // time returns the instant at as a time.
 func (d *domain) time(at int64) time.Time { return d.epoch.Add(time.Duration(at)) }
 
-// unlock carries out what the moves under the lock left to do: it sets timers, lets go of the lock, and
+// unlock carries out what the event under the lock left to do: it sets the timer, lets go of the lock, and
 // wakes callers. Each is woken once, and does not touch its call before.
 func (d *domain) unlock(now int64) {
-	if d.dirtyGates == nil && d.woken == nil {
+	due := d.nextDue()
+	if due == d.alarm.armed && d.woken == nil {
 		d.mu.Unlock()
 		return
 	}
-	d.carryOut(now)
-}
-
-func (d *domain) carryOut(now int64) {
-	for g := d.dirtyGates; g != nil; {
-		next := g.nextDirty
-		g.dirty, g.nextDirty = false, nil
-		g.alarm.set(g.due, now)
-		g = next
-	}
-	d.dirtyGates = nil
+	d.alarm.set(due, now)
 	woken := d.woken
 	d.woken, d.lastWoken = nil, nil
 	d.mu.Unlock()
@@ -86,9 +79,9 @@ func (d *domain) carryOut(now int64) {
 	}
 }
 
-// An alarm is the one timer of a limiter, set for the instant at which its front's token is due.
+// An alarm is the one timer of a domain, set for the first instant at which some front's token is due.
 type alarm struct {
-	fire  func() // nil: driven by hand
+	fire  func()
 	clock Clock
 	timer *time.Timer // of the monotonic clock
 	stop  func() bool // of another clock
@@ -99,7 +92,7 @@ const unsure = -1
 
 // set arms the timer for the instant due, or stops it.
 func (a *alarm) set(due, now int64) {
-	if a.armed == due || a.fire == nil {
+	if a.armed == due {
 		return
 	}
 	a.armed = due
@@ -124,43 +117,53 @@ func (a *alarm) set(due, now int64) {
 	}
 }
 
-// onTime moves the line on when the timer goes off. It may come late, or stale, which only means that
+// onTime judges what has come due when the timer goes off. It may come late, or stale, which only means that
 // there is less to do, or early, and then arms the timer again.
-func (l *Limiter) onTime() {
-	d := l.dom
+func (d *domain) onTime() {
 	d.mu.Lock()
+	d.alarm.armed = unsure
 	now := d.now()
-	l.alarm.armed = unsure
-	l.touch()
-	l.settle(now)
+	d.catchUp(now)
 	d.unlock(now)
 }
 
 // wait puts the caller in line and blocks it until it is started, refused or done: the one blocking
 // select of the package. It is called with the lock held and returns without it. Where the grant
 // and the caller's cancel meet, the lock decides: a grant made first stands.
-func (l *Limiter) wait(ctx context.Context, tokens, weight, reckoned, now int64) (Permit, error) {
-	d := l.dom
+func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[string]int64, reckoned, now int64) (Permit, error) {
+	d, g := l.dom, l.entry()
 	c := l.newCall(tokens, weight)
+	if named != nil {
+		g.line.name(c, named)
+	}
 	if c.ready == nil {
 		c.ready = make(chan struct{}, 1)
 	}
 	c.done = ctx.Done()
-	l.join(c, now)
-	c.id = c.seq
+	_, c.timed = ctx.Deadline()
+	g.join(c, now)
 	id := c.id
 	d.unlock(now)
 	if l.trace != nil {
 		l.call(l.trace.Queued, Event{Seq: id, ID: id, At: d.time(now), Wait: time.Duration(reckoned), Tokens: tokens, Weight: weight})
 	}
 
-	if c.done == nil {
-		<-c.ready
-	} else {
-		select {
-		case <-c.ready:
-		case <-c.done:
-			if err := l.abandon(ctx, c, tokens, now); err != nil {
+	for waiting := true; waiting; {
+		if c.done == nil {
+			<-c.ready
+		} else {
+			select {
+			case <-c.ready:
+			case <-c.done:
+				if err := l.abandon(ctx, c, tokens, now); err != nil {
+					return Permit{}, err
+				}
+			}
+		}
+		waiting = c.nudged
+		if waiting {
+			var err error
+			if waiting, err = l.lookAtDeadline(ctx, c, tokens); err != nil {
 				return Permit{}, err
 			}
 		}
@@ -170,7 +173,7 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight, reckoned, now int64)
 	}
 	p := Permit{l: l, c: c, id: id}
 	at, late, seq := c.at, int64(c.late), c.seq
-	if l.cap == nil {
+	if !l.tracked {
 		p.c = nil
 		d.mu.Lock()
 		l.freeCall(c)
@@ -188,17 +191,57 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight, reckoned, now int64)
 func (l *Limiter) abandon(ctx context.Context, c *call, tokens, joined int64) error {
 	d := l.dom
 	d.mu.Lock()
+	now := d.now()
+	d.catchUp(now)
 	if c.state == callStarted || c.state == callRefused {
-		d.mu.Unlock()
+		c.nudged = false
+		d.unlock(now)
 		<-c.ready // sent, or about to be
 		return nil
 	}
-	now := d.now()
+	if c.nudged {
+		c.nudged = false
+		<-c.ready
+	}
 	if c.state == callWaiting {
-		l.leave(c, now)
+		l.entry().leave(c, now)
 	}
 	e := Event{Seq: c.seq, ID: c.id, At: d.time(c.at), Wait: time.Duration(c.at - joined), Tokens: tokens, Weight: c.weight}
 	l.freeCall(c)
 	d.unlock(now)
 	return l.leftError(ctx, e)
+}
+
+// lookAtDeadline answers a nudge: it refuses the caller if its deadline lies within a pause, and reports whether it goes on waiting.
+func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64) (waiting bool, err error) {
+	d := l.dom
+	deadline, _ := ctx.Deadline()
+	d.mu.Lock()
+	now, g := d.now(), l.entry()
+	d.catchUp(now)
+	c.nudged = false
+	if c.state == callStarted || c.state == callRefused {
+		d.unlock(now)
+		return false, nil
+	}
+	allowed := int64(deadline.Sub(d.time(now)))
+	pause, at := g.pauseLeft(now)
+	if c.state == callLeft || pause <= 0 || allowed > pause {
+		d.unlock(now)
+		return true, nil // one that left will find its context done
+	}
+	g.dismiss(c, now)
+	e := Event{Seq: c.seq, ID: c.id, At: d.time(now), Wait: time.Duration(pause), Tokens: tokens, Weight: c.weight}
+	l.freeCall(c)
+	limit := "a pause"
+	if at != nil {
+		limit = l.limitText(at, ofPause)
+	}
+	d.run(now)
+	d.unlock(now)
+	e.Err = &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: e.Wait, Allowed: time.Duration(allowed), why: pastDeadline}
+	if l.trace != nil {
+		l.call(l.trace.Refused, e)
+	}
+	return false, e.Err
 }
