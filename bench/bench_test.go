@@ -11,9 +11,13 @@ import (
 // The benchmarks are the command's own subjects, one at a time: for profiles, and for benchstat. Figures of different
 // subjects are best compared by the command, which takes them in turn.
 
-func BenchmarkTryAcquire(b *testing.B) { benchmark(b, "TryAcquire", tryContests()) }
+func BenchmarkTryAcquire(b *testing.B) {
+	benchmark(b, "TryAcquire", append(tryContests(), keyedContest()))
+}
 func BenchmarkBucketTake(b *testing.B) { benchmark(b, "BucketTake", []contest{bucketContest()}) }
-func BenchmarkAcquire(b *testing.B)    { benchmark(b, "Acquire", permitContests()) }
+func BenchmarkAcquire(b *testing.B) {
+	benchmark(b, "Acquire", append(permitContests(), levelContest()))
+}
 
 func benchmark(b *testing.B, method string, contests []contest) {
 	for _, c := range contests {

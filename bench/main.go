@@ -88,7 +88,7 @@ func (p program) print(out, log io.Writer) error {
 		fmt.Fprintf(log, "%4.0f s  %s\n", time.Since(begun).Seconds(), what)
 		return true
 	}
-	for _, c := range slices.Concat(tryContests(), []contest{bucketContest()}, permitContests()) {
+	for _, c := range slices.Concat(tryContests(), []contest{bucketContest()}, permitContests(), []contest{levelContest(), keyedContest()}) {
 		if doing(c.what) {
 			results := c.race(p.rounds, p.lap)
 			printAll(out, timeRows(c.what, c.goals, results))

@@ -15,7 +15,7 @@ import (
 func inBubble(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }
 
 func TestEverySubjectAnswersAsItsRowSays(t *testing.T) {
-	for _, c := range append(append(tryContests(), bucketContest()), permitContests()...) {
+	for _, c := range append(append(tryContests(), bucketContest()), append(permitContests(), levelContest(), keyedContest())...) {
 		for _, s := range c.subjects {
 			c.run(s.make(), 2*c.goroutines, new(stopwatch)) // panics otherwise
 		}
