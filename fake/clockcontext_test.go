@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
+// testKey is a context key of these tests alone.
+type testKey struct{}
+
 func TestADeadlineEndsTheContextInsideTheAdvanceThatReachesIt(t *testing.T) {
 	c := NewClock(time.Time{})
-	ctx, stop := c.WithTimeout(context.WithValue(context.Background(), "k", "v"), time.Second)
+	ctx, stop := c.WithTimeout(context.WithValue(context.Background(), testKey{}, "v"), time.Second)
 	defer stop()
 	child, stopChild := context.WithCancel(ctx)
 	defer stopChild()
@@ -30,7 +33,7 @@ func TestADeadlineEndsTheContextInsideTheAdvanceThatReachesIt(t *testing.T) {
 		if x.Err() != context.DeadlineExceeded || context.Cause(x) != context.DeadlineExceeded {
 			t.Errorf("%s: Err %v, cause %v", name, x.Err(), context.Cause(x))
 		}
-		if x.Value("k") != "v" {
+		if x.Value(testKey{}) != "v" {
 			t.Errorf("%s: lost the parent's values", name)
 		}
 	}

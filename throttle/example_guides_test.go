@@ -335,7 +335,7 @@ func ExampleConfig_debt() {
 func ExampleLimiter_PauseFor() {
 	clock := fake.NewClock(time.Time{})
 	lim := must(throttle.New(throttle.Config{Name: "model", Rate: throttle.PerMinute(60), Burst: 5, Clock: clock}))
-	begin, started := clock.Now(), make(chan time.Duration)
+	begin, started := clock.Now(), make(chan time.Duration, 1)
 	if err := lim.PauseFor(30 * time.Second); err != nil {
 		fmt.Println(err)
 	}
@@ -344,7 +344,7 @@ func ExampleLimiter_PauseFor() {
 			started <- clock.Now().Sub(begin)
 		}
 	}()
-	untilWaiting(lim, 1)
+	fake.Until(context.Background(), func() bool { return len(started)+lim.Stats().Waiting == 1 })
 	ctx, cancel := clock.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	fmt.Println(lim.Wait(ctx)) // at once

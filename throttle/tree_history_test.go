@@ -24,18 +24,16 @@ type level struct {
 	paused   time.Duration
 	inner    bool
 	line     []*entrant // who wait here, in order
-	granted  uint64     // how many have started here, for C3
 	hasCosts bool
 }
 
 // An entrant is one caller in a history.
 type entrant struct {
 	*caller
-	at     *level
-	cost   throttle.Cost
-	ended  bool
-	left   bool
-	joined uint64
+	at    *level
+	cost  throttle.Cost
+	ended bool
+	left  bool
 }
 
 // costAt is what e costs in a quota of that name.
@@ -66,8 +64,7 @@ type history struct {
 	seed   uint64
 	levels []*level // parents before children
 	rec    recorder
-	seen   int                 // events judged
-	open   map[string]*entrant // by name of their goroutine's order
+	seen   int // events judged
 	all    []*entrant
 	log    []string
 }
