@@ -140,7 +140,7 @@ func TestKeyed_AllocatesNothingOnAKnownKey(t *testing.T) {
 
 func TestKeyed_HoldsAKeyInAtMost120Bytes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a million keys")
+		t.Skip("a million keys take their time: run it without -short")
 	}
 	bytes, k := bytesPerKey(t, 1000000)
 	if bytes > 120 {
