@@ -16,9 +16,8 @@ type account interface {
 	due(k int64) int64            // the first instant at which k can start, if nothing else does
 	wait(now int64, k u128) int64 // the time from now until costs of k in all can have started: a lower bound
 	charge(at, now, k int64)
-	level(now int64) int64         // whole tokens there
-	refit(q Quota, now int64)      // puts another quota of the same kind in force
-	settle(it *item, k, now int64) // corrects a charge to k
+	level(now int64) int64    // whole tokens there
+	refit(q Quota, now int64) // puts another quota of the same kind in force
 }
 
 // A bucketAccount is a bucket as an account.
@@ -32,8 +31,6 @@ func (b *bucketAccount) covers(now, k int64) bool {
 }
 
 func (b *bucketAccount) charge(at, _, k int64) { b.bucket.charge(at, k) }
-
-func (b *bucketAccount) settle(it *item, k, now int64) { it.settle(k, now) }
 
 func (b *bucketAccount) refit(q Quota, now int64) { b.change(q.Rate, q.Burst, now) }
 

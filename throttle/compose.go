@@ -144,14 +144,14 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	if allowed > 0 && g.begin(tokens, weight, named, now) {
 		return l.admit(tokens, weight, named, now)
 	}
-	wait, _, _ := g.reckon(tokens, named, now)
+	wait, at, meter := g.reckon(tokens, named, now)
 	switch {
 	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
-		return l.refuseYet(queueFull, tokens, weight, named, 0, now)
+		return l.refuseYet(queueFull, tokens, weight, l.queueText, wait, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
-		return l.refuseYet(pastMaxWait, tokens, weight, named, l.maxWait, now)
+		return l.refuseYet(pastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
-		return l.refuseYet(pastDeadline, tokens, weight, named, allowed, now)
+		return l.refuseYet(pastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }
@@ -173,7 +173,8 @@ func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, err
 	if l.entry().begin(tokens, weight, named, now) {
 		return l.admit(tokens, weight, named, now)
 	}
-	return l.refuseYet(notNow, tokens, weight, named, 0, now)
+	wait, at, meter := l.entry().reckon(tokens, named, now)
+	return l.refuseYet(notNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
 }
 
 // entry returns the gate in whose line the limiter's own callers stand.

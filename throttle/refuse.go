@@ -12,8 +12,8 @@ var errNotMade = fmt.Errorf("throttle: the Limiter was not made by New: %w", Err
 // The functions below answer a caller that is not let through. Each is called with the lock held,
 // counts, and lets go of the lock before it builds the error.
 
-// refuseYet tells the caller that it could start after a wait.
-func (l *Limiter) refuseYet(why notYet, tokens, weight int64, named map[string]int64, allowed, now int64) (Permit, error) {
+// refuseYet tells the caller that it could start after wait, and which limit binds.
+func (l *Limiter) refuseYet(why notYet, tokens, weight int64, limit string, wait, allowed, now int64) (Permit, error) {
 	d := l.dom
 	if why == queueFull {
 		l.counts.queueFull++
@@ -21,22 +21,20 @@ func (l *Limiter) refuseYet(why notYet, tokens, weight int64, named map[string]i
 		l.counts.notYet++
 	}
 	seq := d.next()
-	g := l.entry()
-	wait, at, meter := g.reckon(tokens, named, now)
-	err := &NotYetError{Limiter: l.name, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why}
-	switch {
-	case why == queueFull:
-		err.Limit = l.queueText
-	case wait > 0:
-		err.Limit = l.limitText(at, meter)
-	default:
-		err.Limit = l.capText(g, weight)
-	}
 	d.unlock(now)
+	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why}
 	if l.trace != nil {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
 	}
 	return Permit{}, err
+}
+
+// limitThat names the limit that binds where gate.reckon answered so. The caller holds the lock.
+func (l *Limiter) limitThat(wait int64, at *gate, meter int, weight int64) string {
+	if wait > 0 {
+		return l.limitText(at, meter)
+	}
+	return l.capText(l.entry(), weight)
 }
 
 // limitText names a limit that binds, for errors: a meter's of the gate, or ofBucket or ofPause.

@@ -77,8 +77,13 @@ type item struct {
 // A book is an account, of which open calls may give something back.
 type book struct {
 	bucket *bucket // either this
-	other  account // or an interval or a window
+	other  settler // or an interval or a window
 	open   []*item
+}
+
+// A settler corrects by itself what it charged, to the cost k.
+type settler interface {
+	settle(it *item, k, now int64)
 }
 
 // openBill notes what a call that has just started was charged, at every level.
@@ -114,10 +119,11 @@ func (g *gate) openBooks() {
 		g.books = append(g.books, &book{bucket: &g.bucket})
 	}
 	for i := range g.more {
-		if b, ok := g.more[i].account.(*bucketAccount); ok {
-			g.books = append(g.books, &book{bucket: &b.bucket})
-		} else {
-			g.books = append(g.books, &book{other: g.more[i].account})
+		switch a := g.more[i].account.(type) {
+		case *bucketAccount:
+			g.books = append(g.books, &book{bucket: &a.bucket})
+		case settler:
+			g.books = append(g.books, &book{other: a})
 		}
 	}
 }
