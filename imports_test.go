@@ -12,13 +12,22 @@ import (
 
 // allowed says what the packages in a folder may import beyond the standard library, tests apart. The longest
 // matching folder counts. Imports point one way: x/sync <- throttle <- adapters <- commands; fake imports none of ours.
+//
+// An entry stands for the packages below it too.
 var allowed = map[string][]string{
 	".":             {},
 	"throttle":      {"golang.org/x/sync/semaphore"},
+	"pool":          {"golang.org/x/sync/errgroup", core},
 	"fake":          {},
+	"policy":        {core, "github.com/goccy/go-yaml", "github.com/fsnotify/fsnotify"},
+	"throttlehttp":  {core, "github.com/dunglas/httpsfv"},
+	"throttleredis": {core, "github.com/redis/go-redis/v9"},
+	"examples":      {"*"},
 	"bench":         {"*"},
 	"cmd/turnstile": {"*"},
 }
+
+const core = "github.com/turnstile-go/turnstile/throttle"
 
 // forbidden are packages that may reach nobody's binary: testing would register its flags there.
 var forbidden = map[string]bool{"testing": true}
@@ -86,7 +95,7 @@ func mayImport(folder, name string) bool {
 		return true // the standard library
 	}
 	for _, ok := range list {
-		if ok == name {
+		if ok == name || strings.HasPrefix(name, ok+"/") {
 			return true
 		}
 	}
@@ -103,6 +112,8 @@ func TestTheImportRuleCatchesANewArrow(t *testing.T) {
 		{"throttle", "github.com/turnstile-go/turnstile/fake", false},
 		{"fake", "github.com/turnstile-go/turnstile/throttle", false},
 		{"fake", "testing", false},
+		{"throttlehttp", "github.com/turnstile-go/turnstile/throttleredis", false},
+		{"throttleredis", "github.com/redis/go-redis/v9/internal", true},
 		{"fake", "context", true},
 	} {
 		if got := mayImport(folderOf(c.folder), c.name); got != c.want {

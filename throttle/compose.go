@@ -147,11 +147,11 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	wait, at, meter := g.reckon(tokens, named, now)
 	switch {
 	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
-		return l.refuseYet(queueFull, tokens, weight, l.queueText, wait, 0, now)
+		return l.refuseYet(LineFull, tokens, weight, l.queueText, wait, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
-		return l.refuseYet(pastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
+		return l.refuseYet(PastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
-		return l.refuseYet(pastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
+		return l.refuseYet(PastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }
@@ -174,7 +174,7 @@ func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, err
 		return l.admit(tokens, weight, named, now)
 	}
 	wait, at, meter := l.entry().reckon(tokens, named, now)
-	return l.refuseYet(notNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
+	return l.refuseYet(NotNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
 }
 
 // entry returns the gate in whose line the limiter's own callers stand.

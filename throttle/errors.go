@@ -29,14 +29,14 @@ var (
 	ErrInvalid = errors.New("invalid")
 )
 
-// notYet says why a caller was told not yet.
-type notYet uint8
+// A Reason says why a caller was told not yet.
+type Reason uint8
 
 const (
-	notNow      notYet = iota // a try
-	pastMaxWait               // the wait is above MaxWait
-	pastDeadline
-	queueFull
+	NotNow       Reason = iota // a try, and a token, a permit or its turn lacks
+	PastMaxWait                // the wait is above MaxWait
+	PastDeadline               // the caller's deadline is not after its start
+	LineFull                   // MaxQueue callers are waiting
 )
 
 // A NotYetError refuses a caller who could start after a wait. Nothing was taken.
@@ -51,8 +51,10 @@ type NotYetError struct {
 	RetryAfter time.Duration
 	// Allowed is how long it could have waited: MaxWait, or the time to its deadline. 0 for a try.
 	Allowed time.Duration
-
-	why notYet
+	// Reason says what the wait was too long for.
+	Reason Reason
+	// Ahead is how many callers were in line before it when it came; in a tree, in its own limiter's line.
+	Ahead int
 }
 
 func (e *NotYetError) Error() string {
@@ -60,15 +62,15 @@ func (e *NotYetError) Error() string {
 	if e.RetryAfter == 0 {
 		wait = e.Limit + ": no permit is free"
 	}
-	switch e.why {
-	case pastMaxWait:
+	switch e.Reason {
+	case PastMaxWait:
 		return fmt.Sprintf("throttle: %q: %s, above MaxWait %v", e.Limiter, wait, e.Allowed)
-	case pastDeadline:
+	case PastDeadline:
 		if e.Allowed <= 0 {
 			return fmt.Sprintf("throttle: %q: the deadline passed %v ago: %v", e.Limiter, -e.Allowed, context.DeadlineExceeded)
 		}
 		return fmt.Sprintf("throttle: %q: %s, and the deadline is in %v: %v", e.Limiter, wait, e.Allowed, context.DeadlineExceeded)
-	case queueFull:
+	case LineFull:
 		return fmt.Sprintf("throttle: %q: %s callers are waiting already; the wait would be %v", e.Limiter, e.Limit, e.RetryAfter)
 	}
 	return fmt.Sprintf("throttle: %q: not yet: %s", e.Limiter, wait)
@@ -79,26 +81,32 @@ func (e *NotYetError) Error() string {
 func (e *NotYetError) Is(target error) bool {
 	switch target {
 	case ErrQueueFull:
-		return e.why == queueFull
+		return e.Reason == LineFull
 	case ErrWouldExceed:
-		return e.why == pastMaxWait || e.why == pastDeadline
+		return e.Reason == PastMaxWait || e.Reason == PastDeadline
 	case context.DeadlineExceeded:
-		return e.why == pastDeadline
+		return e.Reason == PastDeadline
 	}
 	return false
 }
 
 // Timeout reports whether the caller's deadline refused it, as net.Error has it.
-func (e *NotYetError) Timeout() bool { return e.why == pastDeadline }
+func (e *NotYetError) Timeout() bool { return e.Reason == PastDeadline }
 
 // A LeftError tells a caller that its own context was done before its start. Nothing was taken.
 // It unwraps to context.Cause and to the context's Err.
 type LeftError struct {
 	Limiter string        // the limiter's Config.Name
 	Waited  time.Duration // time spent in the line; 0 if the context came done
+	Ahead   int           // callers that were in line before it when it came
 	Err     error         // the context's Err: context.Canceled or context.DeadlineExceeded
 
 	ctx context.Context
+}
+
+// NewLeftError returns the error of a caller whose context is done, for limiters that are built on this package.
+func NewLeftError(ctx context.Context, limiter string, waited time.Duration) *LeftError {
+	return &LeftError{Limiter: limiter, Waited: waited, Err: ctx.Err(), ctx: ctx}
 }
 
 // Cause returns context.Cause of the caller's context. It is looked up when it is asked for, since that takes the context's lock,

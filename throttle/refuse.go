@@ -13,16 +13,16 @@ var errNotMade = fmt.Errorf("throttle: the Limiter was not made by New: %w", Err
 // counts, and lets go of the lock before it builds the error.
 
 // refuseYet tells the caller that it could start after wait, and which limit binds.
-func (l *Limiter) refuseYet(why notYet, tokens, weight int64, limit string, wait, allowed, now int64) (Permit, error) {
+func (l *Limiter) refuseYet(why Reason, tokens, weight int64, limit string, wait, allowed, now int64) (Permit, error) {
 	d := l.dom
-	if why == queueFull {
+	if why == LineFull {
 		l.counts.queueFull++
 	} else {
 		l.counts.notYet++
 	}
-	seq := d.next()
+	seq, ahead := d.next(), l.entry().line.n
 	d.unlock(now)
-	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), why: why}
+	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), Reason: why, Ahead: ahead}
 	if l.trace != nil {
 		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
 	}
@@ -230,14 +230,14 @@ func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
 func (l *Limiter) leaveAtOnce(ctx context.Context, tokens, weight, now int64) (Permit, error) {
 	d := l.dom
 	l.counts.left++
-	seq := d.next()
+	seq, ahead := d.next(), l.entry().line.n
 	d.unlock(now)
-	return Permit{}, l.leftError(ctx, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight})
+	return Permit{}, l.leftError(ctx, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight}, ahead)
 }
 
 // leftError makes the error of a caller whose context is done, and traces that it left.
-func (l *Limiter) leftError(ctx context.Context, e Event) error {
-	e.Err = &LeftError{Limiter: l.name, Waited: e.Wait, Err: ctx.Err(), ctx: ctx}
+func (l *Limiter) leftError(ctx context.Context, e Event, ahead int) error {
+	e.Err = &LeftError{Limiter: l.name, Waited: e.Wait, Ahead: ahead, Err: ctx.Err(), ctx: ctx}
 	if l.trace != nil {
 		l.call(l.trace.Left, e)
 	}

@@ -141,6 +141,7 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[stri
 	}
 	c.done = ctx.Done()
 	_, c.timed = ctx.Deadline()
+	ahead := g.line.n
 	g.join(c, now)
 	id := c.id
 	d.unlock(now)
@@ -155,7 +156,7 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[stri
 			select {
 			case <-c.ready:
 			case <-c.done:
-				if err := l.abandon(ctx, c, tokens, now); err != nil {
+				if err := l.abandon(ctx, c, tokens, now, ahead); err != nil {
 					return Permit{}, err
 				}
 			}
@@ -163,7 +164,7 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[stri
 		waiting = c.nudged
 		if waiting {
 			var err error
-			if waiting, err = l.lookAtDeadline(ctx, c, tokens); err != nil {
+			if waiting, err = l.lookAtDeadline(ctx, c, tokens, ahead); err != nil {
 				return Permit{}, err
 			}
 		}
@@ -188,7 +189,7 @@ func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[stri
 
 // abandon takes the caller, whose context is done, out of the line, unless it was started or refused
 // before: then it returns nil, and that stands.
-func (l *Limiter) abandon(ctx context.Context, c *call, tokens, joined int64) error {
+func (l *Limiter) abandon(ctx context.Context, c *call, tokens, joined int64, ahead int) error {
 	d := l.dom
 	d.mu.Lock()
 	now := d.now()
@@ -209,11 +210,11 @@ func (l *Limiter) abandon(ctx context.Context, c *call, tokens, joined int64) er
 	e := Event{Seq: c.seq, ID: c.id, At: d.time(c.at), Wait: time.Duration(c.at - joined), Tokens: tokens, Weight: c.weight}
 	l.freeCall(c)
 	d.unlock(now)
-	return l.leftError(ctx, e)
+	return l.leftError(ctx, e, ahead)
 }
 
 // lookAtDeadline answers a nudge: it refuses the caller if its deadline lies within a pause, and reports whether it goes on waiting.
-func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64) (waiting bool, err error) {
+func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64, ahead int) (waiting bool, err error) {
 	d := l.dom
 	deadline, _ := ctx.Deadline()
 	d.mu.Lock()
@@ -239,7 +240,7 @@ func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64) (wa
 	}
 	d.run(now)
 	d.unlock(now)
-	e.Err = &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: e.Wait, Allowed: time.Duration(allowed), why: pastDeadline}
+	e.Err = &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: e.Wait, Allowed: time.Duration(allowed), Reason: PastDeadline, Ahead: ahead}
 	if l.trace != nil {
 		l.call(l.trace.Refused, e)
 	}
