@@ -1,6 +1,9 @@
 package throttle
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // An Admitter lets calls through under limits: a Limiter, a key of a Keyed (see Keyed.For), or a limiter whose limits several
 // processes share. Adapters and pools take an Admitter, so that they work with any of them; to call one limiter, use its own methods.
@@ -19,6 +22,13 @@ type Admitter interface {
 type Held interface {
 	// Release gives the permit back, once; further releases do nothing but count.
 	Release()
+}
+
+// A Readmitter is an Admitter that keeps the place of a call that failed and is to be made once more: all Admitters of this package are.
+type Readmitter interface {
+	Admitter
+	// Readmit is Limiter.AcquireAgain: h, of this Admitter and not released, is given back in any case.
+	Readmit(ctx context.Context, h Held, c Cost) (context.Context, Held, error)
 }
 
 // One is the Cost of a call of one token and weight 1, as Acquire takes it.
@@ -41,6 +51,18 @@ func (l *Limiter) TryAdmit(ctx context.Context, c Cost) (context.Context, Held, 
 	return held(ctx, p, err)
 }
 
+// Readmit is AcquireAgain, as adapters call it; the context that it returns is ctx.
+func (l *Limiter) Readmit(ctx context.Context, h Held, c Cost) (context.Context, Held, error) {
+	p, err := l.AcquireAgain(ctx, permitOf(h), c)
+	return held(ctx, p, err)
+}
+
+// permitOf returns what an Admit of this package gave, or the zero Permit.
+func permitOf(h Held) Permit {
+	p, _ := h.(Permit)
+	return p
+}
+
 func held(ctx context.Context, p Permit, err error) (context.Context, Held, error) {
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +70,8 @@ func held(ctx context.Context, p Permit, err error) (context.Context, Held, erro
 	return ctx, p, nil
 }
 
-// For returns the Admitter of a key: what adapters and pools that know one key take.
+// For returns the Admitter of a key: what adapters and pools that know one key take. It is a Readmitter too, and has the methods PauseFor,
+// LowerTo and Stats of Limiter.
 func (k *Keyed[K]) For(key K) Admitter { return keyOf[K]{k, key} }
 
 type keyOf[K comparable] struct {
@@ -67,4 +90,20 @@ func (k keyOf[K]) TryAdmit(ctx context.Context, c Cost) (context.Context, Held, 
 	}
 	p, err := k.keyed.TryAcquireCost(k.key, c)
 	return held(ctx, p, err)
+}
+
+func (k keyOf[K]) Readmit(ctx context.Context, h Held, c Cost) (context.Context, Held, error) {
+	p, err := k.keyed.AcquireAgain(ctx, k.key, permitOf(h), c)
+	return held(ctx, p, err)
+}
+
+func (k keyOf[K]) PauseFor(d time.Duration) error { return k.keyed.PauseFor(k.key, d) }
+
+func (k keyOf[K]) LowerTo(quota string, tokens int64) error {
+	return k.keyed.LowerTo(k.key, quota, tokens)
+}
+
+func (k keyOf[K]) Stats() Stats {
+	s, _ := k.keyed.Stats(k.key)
+	return s.Stats
 }

@@ -124,13 +124,13 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	d.mu.Lock()
 	now := d.now()
 	if !l.fits(tokens, weight, named) {
-		return l.refuseMisfit(tokens, weight, named, now)
+		return l.refuseMisfit(l.behindAll(), tokens, weight, named, now)
 	}
 	allowed := int64(never)
 	if done != nil {
 		select {
 		case <-done:
-			return l.leaveAtOnce(ctx, tokens, weight, now)
+			return l.leaveAtOnce(ctx, l.behindAll(), tokens, weight, now)
 		default:
 		}
 		if hasDeadline {
@@ -144,14 +144,14 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	if allowed > 0 && g.begin(tokens, weight, named, now) {
 		return l.admit(tokens, weight, named, now)
 	}
-	wait, at, meter := g.reckon(tokens, named, now)
+	wait, at, meter := g.reckon(&g.line, tokens, named, now)
 	switch {
 	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
-		return l.refuseYet(LineFull, tokens, weight, l.queueText, wait, 0, now)
+		return l.refuseYet(l.behindAll(), LineFull, tokens, weight, l.queueText, wait, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
-		return l.refuseYet(PastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
+		return l.refuseYet(l.behindAll(), PastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
-		return l.refuseYet(PastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
+		return l.refuseYet(l.behindAll(), PastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }
@@ -165,16 +165,17 @@ func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, err
 	d.mu.Lock()
 	now := d.now()
 	if !l.fits(tokens, weight, named) {
-		return l.refuseMisfit(tokens, weight, named, now)
+		return l.refuseMisfit(l.behindAll(), tokens, weight, named, now)
 	}
 	if d.nextDue() <= now {
 		d.catchUp(now)
 	}
-	if l.entry().begin(tokens, weight, named, now) {
+	g := l.entry()
+	if g.begin(tokens, weight, named, now) {
 		return l.admit(tokens, weight, named, now)
 	}
-	wait, at, meter := l.entry().reckon(tokens, named, now)
-	return l.refuseYet(NotNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
+	wait, at, meter := g.reckon(&g.line, tokens, named, now)
+	return l.refuseYet(l.behindAll(), NotNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
 }
 
 // entry returns the gate in whose line the limiter's own callers stand.

@@ -11,6 +11,7 @@ package throttle
 //	waiting  its context done                      left      the caller
 //	waiting  close, or a limit it no longer fits   refused   the closer or setter; it wakes the caller
 //	started  release (or, without a cap, return)   (free)    the first releaser
+//	started  AcquireAgain                          waiting   the caller
 //	left, refused                                  (free)    the caller
 //
 // Truths: it is in exactly one line while waiting, and in none otherwise; it is woken exactly
@@ -64,7 +65,7 @@ func (c *call) gone() bool {
 // A line is the FIFO queue of waiting calls: pure state, with no clock and no lock.
 //
 // Truths: n is the number of calls from front to back; tokens is the sum of their costs; they
-// stand in the order in which they joined.
+// stand in the order in which they first joined, which is that of their ids.
 type line struct {
 	front, back *call
 	n           int
@@ -122,17 +123,47 @@ func costIn(name string, tokens int64, named map[string]int64) int64 {
 }
 
 // join puts c at the back.
-func (q *line) join(c *call) {
+func (q *line) join(c *call) { q.insert(c, nil) }
+
+// rejoin puts c, which has stood in this line before, where it would stand had it not left. It passes only over those that
+// have come back like this before.
+func (q *line) rejoin(c *call) {
+	next := q.front
+	for next != nil && next.id < c.id {
+		next = next.next
+	}
+	q.insert(c, next)
+}
+
+// insert puts c before next, or at the back if that is nil.
+func (q *line) insert(c, next *call) {
 	c.state = callWaiting
-	c.prev, c.next = q.back, nil
-	if q.back == nil {
+	c.next, c.prev = next, q.back
+	if next == nil {
+		q.back = c
+	} else {
+		c.prev, next.prev = next.prev, c
+	}
+	if c.prev == nil {
 		q.front = c
 	} else {
-		q.back.next = c
+		c.prev.next = c
 	}
-	q.back = c
 	q.n++
 	q.tokens = q.tokens.add(u128{lo: uint64(c.tokens)})
+}
+
+// before returns what stands ahead of the call named id: a line to reckon by, that holds no calls.
+func (q *line) before(id uint64) line {
+	var ahead line
+	for c := q.front; c != nil && c.id < id; c = c.next {
+		if costs, ok := q.named[c]; ok {
+			ahead.name(c, costs)
+		}
+		ahead.n++
+		ahead.tokens = ahead.tokens.add(u128{lo: uint64(c.tokens)})
+	}
+	return ahead
 }
 
 // remove takes c out, from wherever it stands: the front when it passes, anywhere when it leaves.

@@ -68,6 +68,18 @@ func (g *gate) join(c *call, now int64) {
 	}
 }
 
+// rejoin puts c, which has stood in this line before, back in its place. As the front it has whoever is judged above for another
+// front of this line stop that; in a cap's fifo it takes over the line's place. Run is to follow.
+func (g *gate) rejoin(c *call, now int64) {
+	c.at, c.seq = now, g.fx.next()
+	g.line.rejoin(c)
+	g.count(+1)
+	if g.line.front == c {
+		g.stopAsking(now)
+		g.fx.mark(g)
+	}
+}
+
 // leave takes c, whose caller gave up, out of the line.
 func (g *gate) leave(c *call, now int64) {
 	g.drop(c, now)

@@ -274,7 +274,7 @@ func TestC6_TheReckonedWaitIsExactToANanosecondForEachCallerAhead(t *testing.T) 
 		for range 12 {
 			w.onTime(t, w.now+r.Int64N(60))
 			tokens, who := 1+r.Int64N(burst), len(w.callers)
-			reckoned[who] = w.now + waitOf(w.gates[0].reckon(tokens, nil, w.now))
+			reckoned[who] = w.now + waitOf(w.gates[0].reckon(&w.gates[0].line, tokens, nil, w.now))
 			ahead[who] = int64(w.gates[0].line.n)
 			must(t, w.do(arrival(0, tokens, 1)))
 		}

@@ -82,9 +82,9 @@ const (
 	ofPause  = -2
 )
 
-// reckon returns how long a newcomer would wait for its tokens and for the end of pauses, behind all costs in line,
-// taking permits as free, and which limit binds: a meter's index at a gate, or ofBucket or ofPause.
-func (g *gate) reckon(tokens int64, named map[string]int64, now int64) (wait int64, at *gate, meter int) {
+// reckon returns how long a caller would wait for its tokens and for the end of pauses, behind all costs in the line
+// ahead, taking permits as free, and which limit binds: a meter's index at a gate, or ofBucket or ofPause.
+func (g *gate) reckon(ahead *line, tokens int64, named map[string]int64, now int64) (wait int64, at *gate, meter int) {
 	at, meter = g, ofBucket
 	for x := g; x != nil; x = x.tree.parent {
 		pause := max(0, x.paused-now)
@@ -92,18 +92,18 @@ func (g *gate) reckon(tokens int64, named map[string]int64, now int64) (wait int
 			wait, at, meter = pause, x, ofPause
 		}
 		if x.bucket.burst != 0 {
-			ahead := g.line.tokens.add(u128{lo: uint64(min(tokens, x.bucket.burst))})
-			if w := later(pause, x.bucket.wait(now+pause, ahead)); w > wait {
+			all := ahead.tokens.add(u128{lo: uint64(min(tokens, x.bucket.burst))})
+			if w := later(pause, x.bucket.wait(now+pause, all)); w > wait {
 				wait, at, meter = w, x, ofBucket
 			}
 		}
 		for i := range x.more {
 			m := &x.more[i]
-			ahead := u128{lo: uint64(min(costIn(m.name, tokens, named), m.most()))}
+			all := u128{lo: uint64(min(costIn(m.name, tokens, named), m.most()))}
 			if _, sliding := m.account.(*window); !sliding || !x.debt { // a debt passes through a window in one span, whatever its size
-				ahead = ahead.add(g.line.ahead(m.name))
+				all = all.add(ahead.ahead(m.name))
 			}
-			if w := later(pause, m.wait(now+pause, ahead)); w > wait {
+			if w := later(pause, m.wait(now+pause, all)); w > wait {
 				wait, at, meter = w, x, i
 			}
 		}

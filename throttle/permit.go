@@ -20,21 +20,34 @@ func (p Permit) Release() {
 	l := p.l
 	d := l.dom
 	d.mu.Lock()
-	if p.c.id != p.id {
+	if !p.open() {
 		l.counts.doubles++
 		d.mu.Unlock()
 		return
 	}
 	weight := p.c.weight
 	l.freeCall(p.c)
-	if l.bills != nil {
-		l.closeBill(p.id)
-	}
 	seq := d.next()
 	var now int64
 	if l.trace != nil || l.awaited() {
 		now = d.now()
 		d.catchUp(now)
+	}
+	l.giveBack(p.id, weight)
+	d.run(now)
+	d.unlock(now)
+	if l.trace != nil {
+		l.call(l.trace.Released, Event{Seq: seq, ID: p.id, At: d.time(now), Weight: weight})
+	}
+}
+
+// open reports whether p is not released, nor in line again. The caller holds the lock.
+func (p Permit) open() bool { return p.c.id == p.id && p.c.state == callStarted }
+
+// giveBack ends the flight of the call named id; run is to follow. Who has come due before has been judged.
+func (l *Limiter) giveBack(id uint64, weight int64) {
+	if l.bills != nil {
+		l.closeBill(id)
 	}
 	for x := &l.gate; x != nil; x = x.tree.parent {
 		if x.cap == nil {
@@ -46,11 +59,6 @@ func (p Permit) Release() {
 			x.owner.emptied = nil
 		}
 		x.cap.release(weight)
-	}
-	d.run(now)
-	d.unlock(now)
-	if l.trace != nil {
-		l.call(l.trace.Released, Event{Seq: seq, ID: p.id, At: d.time(now), Weight: weight})
 	}
 }
 

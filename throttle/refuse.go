@@ -12,19 +12,37 @@ var errNotMade = fmt.Errorf("throttle: the Limiter was not made by New: %w", Err
 // The functions below answer a caller that is not let through. Each is called with the lock held,
 // counts, and lets go of the lock before it builds the error.
 
+// A place is who is answered: the name of its call, 0 for a newcomer, who has none, and how many stand ahead.
+type place struct {
+	id    uint64
+	ahead int
+}
+
+// behindAll is a newcomer's place.
+func (l *Limiter) behindAll() place { return place{0, l.entry().line.n} }
+
+// event is the one of an answer with that sequence number, which names a newcomer.
+func (p place) event(seq uint64, e Event) Event {
+	e.Seq, e.ID = seq, p.id
+	if e.ID == 0 {
+		e.ID = seq
+	}
+	return e
+}
+
 // refuseYet tells the caller that it could start after wait, and which limit binds.
-func (l *Limiter) refuseYet(why Reason, tokens, weight int64, limit string, wait, allowed, now int64) (Permit, error) {
+func (l *Limiter) refuseYet(who place, why Reason, tokens, weight int64, limit string, wait, allowed, now int64) (Permit, error) {
 	d := l.dom
 	if why == LineFull {
 		l.counts.queueFull++
 	} else {
 		l.counts.notYet++
 	}
-	seq, ahead := d.next(), l.entry().line.n
+	seq := d.next()
 	d.unlock(now)
-	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), Reason: why, Ahead: ahead}
+	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), Reason: why, Ahead: who.ahead}
 	if l.trace != nil {
-		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
+		l.call(l.trace.Refused, who.event(seq, Event{At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err}))
 	}
 	return Permit{}, err
 }
@@ -74,7 +92,7 @@ func (l *Limiter) capText(g *gate, weight int64) string {
 }
 
 // refuseMisfit tells the caller never, or that its cost is no cost.
-func (l *Limiter) refuseMisfit(tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
+func (l *Limiter) refuseMisfit(who place, tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
 	d := l.dom
 	seq := d.next()
 	count, err := l.misfit(tokens, weight, named)
@@ -83,7 +101,7 @@ func (l *Limiter) refuseMisfit(tokens, weight int64, named map[string]int64, now
 	}
 	d.unlock(now)
 	if l.trace != nil && count != nil {
-		l.call(l.trace.Refused, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight, Err: err})
+		l.call(l.trace.Refused, who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight, Err: err}))
 	}
 	return Permit{}, err
 }
@@ -227,12 +245,12 @@ func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
 }
 
 // leaveAtOnce answers a caller whose context is done on arrival.
-func (l *Limiter) leaveAtOnce(ctx context.Context, tokens, weight, now int64) (Permit, error) {
+func (l *Limiter) leaveAtOnce(ctx context.Context, who place, tokens, weight, now int64) (Permit, error) {
 	d := l.dom
 	l.counts.left++
-	seq, ahead := d.next(), l.entry().line.n
+	seq := d.next()
 	d.unlock(now)
-	return Permit{}, l.leftError(ctx, Event{Seq: seq, ID: seq, At: d.time(now), Tokens: tokens, Weight: weight}, ahead)
+	return Permit{}, l.leftError(ctx, who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight}), who.ahead)
 }
 
 // leftError makes the error of a caller whose context is done, and traces that it left.

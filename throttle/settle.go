@@ -22,7 +22,7 @@ func (p Permit) Settle(actual Cost) error {
 	what := ""
 	b, open := l.bills[p.id]
 	switch {
-	case p.c.id != p.id:
+	case !p.open():
 		what = "the permit has been released"
 	case l.bills == nil:
 		what = "want a limiter with Config.Settled"

@@ -103,7 +103,7 @@ func (t *twin) compareLine(g *gate, m *modelLine) error {
 		return t.compareTurns(g, m)
 	}
 	for _, k := range []int64{1, t.largest(slices.Index(t.gates, g))} {
-		if is, want := waitOf(g.reckon(k, nil, t.now)), t.model.reckon(m, k); is != want {
+		if is, want := waitOf(g.reckon(&g.line, k, nil, t.now)), t.model.reckon(m, k); is != want {
 			return fmt.Errorf("the reckoned wait of a newcomer for %d is %d; model %d", k, is, want)
 		}
 	}

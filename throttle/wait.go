@@ -127,26 +127,39 @@ func (d *domain) onTime() {
 	d.unlock(now)
 }
 
-// wait puts the caller in line and blocks it until it is started, refused or done: the one blocking
-// select of the package. It is called with the lock held and returns without it. Where the grant
-// and the caller's cancel meet, the lock decides: a grant made first stands.
+// wait puts the caller in line and blocks it until it is started, refused or done. It is called with the lock held and
+// returns without it.
 func (l *Limiter) wait(ctx context.Context, tokens, weight int64, named map[string]int64, reckoned, now int64) (Permit, error) {
-	d, g := l.dom, l.entry()
+	g := l.entry()
 	c := l.newCall(tokens, weight)
+	l.bring(ctx, c, named)
+	ahead := g.line.n
+	g.join(c, now)
+	return l.stay(ctx, c, ahead, reckoned, now)
+}
+
+// bring notes what the caller of c, who is about to join, brings along.
+func (l *Limiter) bring(ctx context.Context, c *call, named map[string]int64) {
 	if named != nil {
-		g.line.name(c, named)
+		l.entry().line.name(c, named)
 	}
 	if c.ready == nil {
 		c.ready = make(chan struct{}, 1)
 	}
 	c.done = ctx.Done()
 	_, c.timed = ctx.Deadline()
-	ahead := g.line.n
-	g.join(c, now)
-	id := c.id
+}
+
+// stay blocks the caller of c, which has joined at the instant now, until it is started, refused or done: the one blocking
+// select of the package. It is called with the lock held and returns without it. Where the grant
+// and the caller's cancel meet, the lock decides: a grant made first stands.
+func (l *Limiter) stay(ctx context.Context, c *call, ahead int, reckoned, now int64) (Permit, error) {
+	d := l.dom
+	id, joined, tokens, weight := c.id, c.seq, c.tokens, c.weight
+	queued := l.trace != nil && c.state == callWaiting
 	d.unlock(now)
-	if l.trace != nil {
-		l.call(l.trace.Queued, Event{Seq: id, ID: id, At: d.time(now), Wait: time.Duration(reckoned), Tokens: tokens, Weight: weight})
+	if queued {
+		l.call(l.trace.Queued, Event{Seq: joined, ID: id, At: d.time(now), Wait: time.Duration(reckoned), Tokens: tokens, Weight: weight})
 	}
 
 	for waiting := true; waiting; {
