@@ -17,12 +17,7 @@ import (
 var allowed = map[string][]string{
 	".":             {},
 	"throttle":      {"golang.org/x/sync/semaphore"},
-	"pool":          {"golang.org/x/sync/errgroup", core},
 	"fake":          {},
-	"policy":        {core, "github.com/goccy/go-yaml", "github.com/fsnotify/fsnotify"},
-	"throttlehttp":  {core, "github.com/dunglas/httpsfv"},
-	"throttleredis": {core, "github.com/redis/go-redis/v9"},
-	"examples":      {"*"},
 	"bench":         {"*"},
 	"cmd/turnstile": {"*"},
 }

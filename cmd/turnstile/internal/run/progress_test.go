@@ -66,7 +66,9 @@ func TestProgress_IsDrawnOnATerminalAndGoneAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c, results, notes := config(0, throttle.Config{Rate: throttle.PerSecond(10), Burst: 1, MaxInFlight: 2}, func(context.Context, string, *Result) {
+		// No start and no end falls on an instant at which the line is drawn: which of the two came first would be left to chance.
+		every99ms := throttle.Rate{N: 1, Period: 99 * time.Millisecond}
+		c, results, notes := config(0, throttle.Config{Rate: every99ms, Burst: 1, MaxInFlight: 2}, func(context.Context, string, *Result) {
 			time.Sleep(50 * time.Millisecond)
 		})
 		c.Notes = NewNotes(notes, 60)

@@ -1,7 +1,0 @@
-module github.com/turnstile-go/turnstile/throttlehttp
-
-go 1.26.0
-
-require github.com/turnstile-go/turnstile v0.0.0
-
-replace github.com/turnstile-go/turnstile => ..
