@@ -44,7 +44,6 @@ func (l *Limiter) LowerTo(quota string, tokens int64) error {
 			a.charge(now, now, over)
 		}
 	}
-	l.floor = now // no start is counted from before
 	d.mark(&l.gate)
 	d.run(now)
 	d.unlock(now)
