@@ -229,7 +229,7 @@ func (a *API) visitOf(r *http.Request) (*visit, error) {
 			rewind()
 		}
 		if l.Cost != nil {
-			cost = max(l.Cost(r), 0)
+			cost = min(max(l.Cost(r), 0), 2*maxSize)
 			rewind()
 		}
 		v.keys, v.costs = append(v.keys, key), append(v.costs, cost)

@@ -45,16 +45,16 @@ type APILimit struct {
 	// Name is unique in the API; letters, digits, - and _. Dialects with several limits put it in header names: "requests", "tokens".
 	Name string
 	Kind LimitKind
-	// N is 1 or more: the cost allowed in a window, or each Period, or in flight.
+	// N is 1 to 2^40: the cost allowed in a window, or each Period, or in flight.
 	N int64
 	// Period is above 0; 0 for Concurrency.
 	Period time.Duration
-	// Burst is for TokenBucket alone, 1 or more. Zero: N.
+	// Burst is for TokenBucket alone, 1 to 2^40. Zero: N.
 	Burst int64
 	// Aligned is for FixedWindow alone.
 	Aligned bool
 
-	// Cost is what a request costs, below 0 counts as 0. Nil: 1. A request that costs more than N (or Burst) is always refused.
+	// Cost is what a request costs, below 0 counts as 0, and above 2^41 as that. Nil: 1. A request that costs more than N (or Burst) is always refused.
 	Cost func(*http.Request) int64
 	// Key is whose limit it is, where it is not the API's Key: one limit for all callers, say, or one for each path.
 	Key func(*http.Request) string
@@ -69,6 +69,9 @@ type APILimit struct {
 	Reason string
 }
 
+// maxSize keeps every sum of costs within an int64, for 4 million requests of the highest cost.
+const maxSize = 1 << 40
+
 var limitName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (l APILimit) check() error {
@@ -80,8 +83,8 @@ func (l APILimit) check() error {
 	if l.Kind < FixedWindow || l.Kind > Concurrency {
 		bad("Kind is %v: must be FixedWindow, SlidingWindow, TokenBucket or Concurrency", l.Kind)
 	}
-	if l.N < 1 {
-		bad("N is %d: must be 1 or more", l.N)
+	if l.N < 1 || l.N > maxSize {
+		bad("N is %d: must be 1 to 2^40", l.N)
 	}
 	if l.Kind == Concurrency && l.Period != 0 {
 		bad("Period is %v: must be 0 for Concurrency", l.Period)
@@ -89,8 +92,8 @@ func (l APILimit) check() error {
 	if l.Kind != Concurrency && l.Period <= 0 {
 		bad("Period is %v: must be above 0", l.Period)
 	}
-	if l.Burst < 0 || l.Burst > 0 && l.Kind != TokenBucket {
-		bad("Burst is %d: must be 1 or more for a TokenBucket, or 0 for N, and 0 for other kinds", l.Burst)
+	if l.Burst < 0 || l.Burst > maxSize || l.Burst > 0 && l.Kind != TokenBucket {
+		bad("Burst is %d: must be 1 to 2^40 for a TokenBucket, or 0 for N, and 0 for other kinds", l.Burst)
 	}
 	if l.Aligned && l.Kind != FixedWindow {
 		bad("Aligned is true: must be false for other kinds than FixedWindow")
