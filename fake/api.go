@@ -147,8 +147,8 @@ type visit struct {
 	fail   bool
 }
 
-// ServeHTTP judges the request, waits for its service time, and answers. A dropped request panics with http.ErrAbortHandler, which net/http
-// and Transport take for a cut connection. A body above 32 MiB is answered 413, uncounted.
+// ServeHTTP judges the request, waits for its service time, and answers. A request that is dropped, or whose context ends, panics with
+// http.ErrAbortHandler, which net/http and Transport take for a cut connection. A body above 32 MiB is answered 413, uncounted.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, err := a.visitOf(r)
 	if err != nil {
@@ -161,7 +161,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !a.sleep(r.Context(), a.travel()) {
 		a.count(v, func(c *APICounts) { c.Gone++ })
-		return
+		panic(http.ErrAbortHandler)
 	}
 	admitted := a.admit(v)
 	v.state.Request = r
@@ -173,7 +173,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	outcome := func(c *APICounts) { c.Abandoned++ } // also where Answer panics
 	defer func() { a.leave(v, outcome) }()
 	if !a.sleep(r.Context(), v.due.Sub(a.clock.Now())) {
-		return
+		panic(http.ErrAbortHandler) // to return would be to answer 200
 	}
 	switch {
 	case v.drop:

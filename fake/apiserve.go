@@ -107,6 +107,8 @@ func (m memory) RoundTrip(r *http.Request) (response *http.Response, err error) 
 	defer func() {
 		switch p := recover(); {
 		case p == nil:
+		case p == http.ErrAbortHandler && ctx.Err() != nil:
+			response, err = nil, context.Cause(ctx)
 		case p == http.ErrAbortHandler:
 			response, err = nil, fmt.Errorf("fake: the API dropped the connection: %w", io.ErrUnexpectedEOF)
 		default:
