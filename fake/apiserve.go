@@ -16,7 +16,6 @@ import (
 type APIServer struct {
 	URL    string // http://127.0.0.1:port, without a slash at its end
 	server *http.Server
-	end    context.CancelFunc
 	served chan struct{}
 	busy   sync.WaitGroup // handlers
 	mu     sync.Mutex     // busy.Add not after Close
@@ -30,8 +29,7 @@ func (a *API) Start() (*APIServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fake: API.Start: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &APIServer{URL: "http://" + listener.Addr().String(), end: cancel, served: make(chan struct{})}
+	s := &APIServer{URL: "http://" + listener.Addr().String(), served: make(chan struct{})}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !s.enter() {
@@ -40,8 +38,7 @@ func (a *API) Start() (*APIServer, error) {
 			defer s.busy.Done()
 			a.ServeHTTP(w, r)
 		}),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() {
 		defer close(s.served)
@@ -65,8 +62,7 @@ func (s *APIServer) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.end()
-	err := s.server.Close()
+	err := s.server.Close() // ends the contexts of those served: their bodies have been read, so that net/http watches the connections
 	<-s.served
 	s.busy.Wait()
 	return err
