@@ -154,9 +154,10 @@ func TestARequestThatOneLimitRefusesIsChargedToNone(t *testing.T) {
 	}
 }
 
-func TestCostAndAnswerBothReadTheBody(t *testing.T) {
+func TestKeyCostAndAnswerAllReadTheBody(t *testing.T) {
 	bodyLength := func(r *http.Request) int64 { b, _ := io.ReadAll(r.Body); return int64(len(b)) }
 	api := newAPI(t, fake.APIConfig{Clock: fake.NewClock(fake.Epoch),
+		Key:    func(r *http.Request) string { b, _ := io.ReadAll(r.Body); return string(b[:2]) },
 		Limits: []fake.APILimit{{Name: "bytes", Kind: fake.SlidingWindow, N: 10, Period: time.Second, Cost: bodyLength}},
 		Answer: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })})
 	closed := false
@@ -171,7 +172,7 @@ func TestCostAndAnswerBothReadTheBody(t *testing.T) {
 	}
 	defer response.Body.Close()
 	echo, _ := io.ReadAll(response.Body)
-	if string(echo) != "1234567" || response.Header.Get("RateLimit") != `"bytes";r=3;t=1` || !closed {
+	if string(echo) != "1234567" || response.Header.Get("RateLimit") != `"bytes";r=3;t=1` || !closed || api.Report().Keys["12"].Answered != 1 {
 		t.Errorf("%q, %q, closed %v", echo, response.Header.Get("RateLimit"), closed)
 	}
 }
