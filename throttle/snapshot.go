@@ -58,30 +58,35 @@ func (l *Limiter) Restore(s Snapshot) error {
 	if l == nil || l.dom == nil {
 		return errNotMade
 	}
-	if what := s.wrongFor(l.name); what != "" {
+	if what := misnamed(s.saved, s.name, l.name); what != "" {
 		return invalid(l.name, "Restore: %s", what)
 	}
+	return l.takeOver(s.limits, s.spent, s.pause, s.saved)
+}
+
+// takeOver takes from l what was spent of these limits at the instant saved.
+func (l *Limiter) takeOver(limits []limit, spent []spending, pause int64, saved time.Time) error {
 	d := l.dom
 	d.mu.Lock()
-	pairs, what := pair(s.limits, l.limitsNow())
+	pairs, what := pair(limits, l.limitsNow())
 	if what != "" {
 		d.mu.Unlock()
 		return invalid(l.name, "Restore: %s", what)
 	}
 	now, wall := d.reading()
 	d.catchUp(now)
-	l.resume(s.limits, s.spent, pairs, s.pause, now-credit(s.saved, wall), now)
+	l.resume(limits, spent, pairs, pause, now-credit(saved, wall), now)
 	d.unlock(now)
 	return nil
 }
 
-// wrongFor says what is wrong with s for a limiter of that name, or nothing.
-func (s *Snapshot) wrongFor(name string) string {
+// misnamed says why a snapshot of that instant and name is not of what is called want, or nothing.
+func misnamed(saved time.Time, name, want string) string {
 	switch {
-	case s.saved.IsZero():
-		return "the Snapshot is empty; want one that Limiter.Snapshot gave, or that was read from JSON"
-	case s.name != name:
-		return fmt.Sprintf("the Snapshot's Name is %q; want %q, the limiter's", s.name, name)
+	case saved.IsZero():
+		return "the snapshot is empty; want one that Snapshot gave, or that was read from JSON"
+	case name != want:
+		return fmt.Sprintf("the snapshot's Name is %q; want %q, that of what it is restored to", name, want)
 	}
 	return ""
 }
@@ -112,6 +117,11 @@ func credit(saved, wall time.Time) int64 {
 // limitsNow returns the quotas in force. The caller holds the lock.
 func (l *Limiter) limitsNow() []limit {
 	return limitsOf(l.rate, l.bucket.burst, len(l.more), func(i int) Quota { return l.more[i].quota })
+}
+
+// limitsOfConfig returns the limits that limiters of that config have at first.
+func limitsOfConfig(c *Config) []limit {
+	return limitsOf(c.Rate, c.Burst, len(c.Quotas), func(i int) Quota { return c.Quotas[i] })
 }
 
 // limitsOf returns the limits of a rate, if there is a burst, and of n further quotas.

@@ -69,6 +69,12 @@ func spentAt(a account, at int64) spending {
 	return spending{missing: a.(*bucketAccount).missingAt(at)}
 }
 
+// advance has s tell of the instant that is d later than the one that it told of, if nothing was spent of l meanwhile.
+func (s *spending) advance(l limit, d int64) {
+	q := l.quota()
+	*s = spentAt(resume(s, l, q.account(&domain{}, 0), 0, d), d)
+}
+
 // openAt returns the window that is open at the instant at, if one is.
 func (v *interval) openAt(at int64) (opened, used int64, open bool) {
 	opened, used = v.at(at)

@@ -394,7 +394,7 @@ func TestSnapshot_WhatDoesNotFitIsRefused(t *testing.T) {
 		{quotas(day, throttle.AtMost(7, time.Hour)), quotas(throttle.AtMost(6, time.Hour), day), "", 5},
 		{quotas(day, day), quotas(day), "want a Name for each", 10},
 		{quotas(day), quotas(name("day", day)), "renamed", 10},
-		{quotas(name("day", day)), throttle.Config{Name: "web", Quotas: []throttle.Quota{day}}, `Name is "api"; want "web"`, 10},
+		{quotas(name("day", day)), throttle.Config{Name: "web", Quotas: []throttle.Quota{day}}, `Name is "api"; want "web",`, 10},
 		{throttle.Config{Name: "api", Rate: throttle.PerHour(1), Burst: 5}, throttle.Config{Name: "api", Rate: throttle.PerHour(1), Burst: 8,
 			Quotas: []throttle.Quota{day}}, "", 10},
 		{throttle.Config{Name: "api", Rate: throttle.PerHour(1), Burst: 5}, quotas(name("r", throttle.Quota{Rate: throttle.PerHour(1), Burst: 5})), "renamed", 5},
