@@ -43,30 +43,33 @@ func (k *Keyed[K]) Snapshot() KeyedSnapshot[K] {
 	defer k.change.Unlock()
 	s := KeyedSnapshot[K]{name: k.name}
 	known := knownLimits{all: &s.limits}
-	var ends []int     // where each shard's keys end in s.keys
-	var copied []int64 // and when they were copied
+	copies := make([][]keySpent[K], len(k.shards))
+	copied := make([]int64, len(k.shards)) // and when that was
+	n := 0
 	for i := range k.shards {
-		copied = append(copied, k.shards[i].copyTo(&s, &known))
-		ends = append(ends, len(s.keys))
+		copies[i], copied[i] = k.shards[i].copy(&known)
+		n += len(copies[i])
 	}
 	d := &k.shards[0].dom
 	d.mu.Lock()
 	at, wall := d.reading()
 	d.mu.Unlock()
 	s.saved = wall
-	from := 0
-	for i, end := range ends {
-		for j := from; j < end; j++ {
-			s.keys[j].advance(s.limits[s.keys[j].limits], max(0, at-copied[i]))
+	s.keys = make([]keySpent[K], 0, n)
+	for i := range copies {
+		for j := range copies[i] {
+			x := &copies[i][j]
+			if x.advance(s.limits[x.limits], max(0, at-copied[i])); !x.nothing() {
+				s.keys = append(s.keys, *x)
+			}
 		}
-		from = end
+		copies[i] = nil
 	}
-	s.keys = slices.DeleteFunc(s.keys, func(x keySpent[K]) bool { return x.nothing() })
 	return s
 }
 
-// copyTo adds the shard's keys to s, as they are at the instant that it returns.
-func (s *shard[K]) copyTo(to *KeyedSnapshot[K], known *knownLimits) (now int64) {
+// copy returns what has been spent of the shard's keys, as it is at the instant now.
+func (s *shard[K]) copy(known *knownLimits) (keys []keySpent[K], now int64) {
 	s.dom.mu.Lock()
 	now = s.dom.now()
 	s.dom.catchUp(now)
@@ -88,10 +91,10 @@ func (s *shard[K]) copyTo(to *KeyedSnapshot[K], known *knownLimits) (now int64) 
 		} else if !x.copyFrom(s.residents[e.missing.lo].Limiter, &s.dom, now, known) {
 			continue
 		}
-		to.keys = append(to.keys, x)
+		keys = append(keys, x)
 	}
 	s.dom.unlock(now)
-	return now
+	return keys, now
 }
 
 // copyFrom notes what has been spent of l, and reports whether anything has been. The caller holds the lock of the domain d.

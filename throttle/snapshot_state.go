@@ -71,8 +71,13 @@ func spentAt(a account, at int64) spending {
 
 // advance has s tell of the instant that is d later than the one that it told of, if nothing was spent of l meanwhile.
 func (s *spending) advance(l limit, d int64) {
-	q := l.quota()
-	*s = spentAt(resume(s, l, q.account(&domain{}, 0), 0, d), d)
+	if l.kind == bucketKind { // as below, for many keys at once
+		b := newBucket(Per(l.n, time.Duration(l.period)), l.burst, 0)
+		b.missing = s.missing
+		s.missing = b.missingAt(d)
+		return
+	}
+	*s = spentAt(resume(s, l, l.quota().account(&domain{}, 0), 0, d), d)
 }
 
 // openAt returns the window that is open at the instant at, if one is.
