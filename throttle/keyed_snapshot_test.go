@@ -139,6 +139,91 @@ func TestKeyedSnapshot_AnotherConfigIsALiveChange(t *testing.T) {
 	}
 }
 
+// A ticking clock goes on by a millisecond whenever it is looked at.
+type ticking struct{ *fake.Clock }
+
+func (c ticking) Now() time.Time {
+	c.Advance(time.Millisecond)
+	return c.Clock.Now()
+}
+
+// Keys are copied one shard after another, and told as of one instant all the same.
+func TestKeyedSnapshot_IsOfOneInstant(t *testing.T) {
+	clock := ticking{fake.NewClock(time.Time{})}
+	k := newKeyed[int](t, throttle.Config{Rate: throttle.Every(300 * time.Millisecond), Burst: 1, Clock: clock})
+	var started [200]time.Time
+	for key := range started {
+		passKey(t, k, key, 1, 1)
+		started[key] = clock.Clock.Now()
+	}
+	text, err := json.Marshal(k.Snapshot())
+	mustDo(t, err)
+	var s struct {
+		Saved time.Time
+		Keys  []struct {
+			Key   int
+			Spent []struct {
+				M int64 `json:"missing"`
+				P int64 `json:"missing_part"` // of 300 million: the nanoseconds until it is full
+			}
+		}
+	}
+	mustDo(t, json.Unmarshal(text, &s))
+	got := map[int]time.Duration{}
+	for _, x := range s.Keys {
+		got[x.Key] = time.Duration(x.Spent[0].M*300e6 + x.Spent[0].P)
+	}
+	for key, at := range started {
+		want := max(0, 300*time.Millisecond-s.Saved.Sub(at))
+		if is, there := got[key]; is != want || there != (want > 0) {
+			t.Fatalf("key %d is saved as full in %v (saved at all: %v); want %v", key, is, there, want)
+		}
+	}
+}
+
+func TestKeyedSnapshot_PausesAndLevelsOfKeysInUse(t *testing.T) {
+	clock := fake.NewClock(time.Time{})
+	c := throttle.KeyedConfig[string]{Config: throttle.Config{Rate: throttle.PerSecond(1), Burst: 3, Clock: clock}}
+	k := newKeyedFrom(t, c)
+	mustDo(t, k.PauseFor("paused", time.Minute)) // and full
+	passKey(t, k, "busy", 1, 1)
+	next := newKeyedFrom(t, c)
+	passKey(t, next, "busy", 3, 3)
+	mustDo(t, next.Restore(k.Snapshot()))
+	passKey(t, next, "busy", 1, 0)
+	passKey(t, next, "paused", 1, 0)
+	clock.Advance(time.Minute)
+	passKey(t, next, "paused", 4, 3)
+	// What has just left a window is nothing.
+	w := newKeyed[int](t, throttle.Config{Quotas: []throttle.Quota{throttle.AtMost(3, time.Second)}, Clock: clock})
+	passKey(t, w, 1, 1, 1)
+	clock.Advance(time.Second)
+	if n := w.Snapshot().Len(); n != 0 {
+		t.Fatalf("%d keys are saved; want none", n)
+	}
+}
+
+// One key whose limits do not fit has all refused.
+func TestKeyedSnapshot_IsRestoredWholeOrNotAtAll(t *testing.T) {
+	q := throttle.FixedWindow(5, time.Hour)
+	q.Name = "q"
+	c := throttle.Config{Quotas: []throttle.Quota{q}}
+	k := newKeyed[int](t, c)
+	for key := range 20 {
+		passKey(t, k, key, 1, 1)
+	}
+	next := newKeyedFrom(t, throttle.KeyedConfig[int]{Config: c, Limits: func(key int) throttle.Config {
+		if key != 13 {
+			return c
+		}
+		w := throttle.AtMost(5, time.Hour)
+		w.Name = "q"
+		return throttle.Config{Quotas: []throttle.Quota{w}}
+	}})
+	mustSay(t, next.Restore(k.Snapshot()), throttle.ErrInvalid, "want one of the same kind")
+	haveKeys(t, next, 0)
+}
+
 func TestKeyedSnapshot_RefusesMoreKeysThanThereIsRoomFor(t *testing.T) {
 	clock := fake.NewClock(time.Time{})
 	c := throttle.KeyedConfig[int]{Config: throttle.Config{Name: "k", Rate: throttle.PerSecond(1), Burst: 3, Clock: clock}}

@@ -168,7 +168,6 @@ func (l *Limiter) resume(old []limit, spent []spending, pairs []int, pause, then
 			lower(a, resume(&spent[from], old[from], a, then, now), now)
 		}
 	}
-	l.floor = now // no start is counted from before
 	if pause > 0 {
 		l.pause(later(then, pause), now)
 	}

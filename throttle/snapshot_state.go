@@ -117,8 +117,7 @@ func resume(s *spending, old limit, a account, then, now int64) account {
 				w.remember(at, x.k)
 			}
 		}
-		w.n, w.span = a.n, a.span
-		return w
+		return w // with another n or span the starts are the same
 	}
 	return &bucketAccount{resumeBucket(s, old, &a.(*bucketAccount).bucket, then, now)}
 }

@@ -375,6 +375,85 @@ func TestSnapshot_RestoreReachesThoseWhoWait(t *testing.T) {
 	})
 }
 
+// A child that asks its parent already does not start on tokens that a restore has taken from it.
+func TestSnapshot_RestoreReachesThoseWhoAskAbove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 1})
+		c := throttle.Config{Rate: throttle.Every(5 * time.Second), Burst: 1}
+		old := newLimiter(t, c)
+		mustTry(t, old, 1, 0)
+		c.Parent = all
+		child := newLimiter(t, c)
+		mustTry(t, all, 1, 0)
+		waits := join(t.Context(), child, 1, 0)
+		mustDo(t, child.Restore(old.Snapshot()))
+		time.Sleep(5 * time.Second)
+		waits.mustStartAt(t, 5*time.Second)
+	})
+}
+
+// Who was due before the snapshot has started in it, though its timer is late.
+func TestSnapshot_HasTheStartsThatALateTimerHasNotTold(t *testing.T) {
+	clock := fake.NewClock(time.Time{})
+	clock.SetLateness(func() time.Duration { return 5 * time.Millisecond })
+	c := throttle.Config{Rate: throttle.PerSecond(1), Burst: 1, Clock: clock}
+	l := newLimiter(t, c)
+	mustTry(t, l, 1, 0)
+	done := make(chan error)
+	go func() { _, err := l.Acquire(t.Context()); done <- err }()
+	mustDo(t, clock.WaitTimers(t.Context(), 1))
+	clock.Advance(time.Second)
+	s := l.Snapshot()
+	mustDo(t, <-done)
+	next := newLimiter(t, c)
+	mustDo(t, next.Restore(s))
+	if got := next.Stats().Tokens; got != 0 {
+		t.Fatalf("%d tokens; want 0: the caller that was due has started", got)
+	}
+}
+
+// A call that is settled after a restore gets nothing back for which there was no room before it.
+func TestSnapshot_RestoreLeavesOpenCallsNoMoreRoom(t *testing.T) {
+	clock := fake.NewClock(time.Time{})
+	c := throttle.Config{Rate: throttle.PerSecond(1), Burst: 10, Settled: true, Clock: clock}
+	l, old := newLimiter(t, c), newLimiter(t, c)
+	p := mustTry(t, l, 5, 1)
+	clock.Advance(5 * time.Second) // full again
+	mustTry(t, old, 10, 1)
+	mustDo(t, l.Restore(old.Snapshot()))
+	mustDo(t, p.Settle(throttle.Cost{Tokens: 0}))
+	if got := l.Stats().Tokens; got != 0 {
+		t.Fatalf("%d tokens; want 0", got)
+	}
+}
+
+// Windows on the wall clock are those of the new process: where the old one's clock was a minute off, no second budget is given out.
+func TestSnapshot_AlignedWindowsAreOnTheNewClocksGrid(t *testing.T) {
+	hourly := throttle.FixedWindow(10, time.Hour).AlignedTo(fake.Epoch)
+	head := fmt.Sprintf(`"version":1,"saved":%q,"name":""`, fake.Epoch.Add(59*time.Minute).Format(time.RFC3339))
+	limits := `"kind":"fixed-window","tokens":10,"period_ns":3600000000000`
+	spent := `"opened_ns_ago":3599999999999,"used":10`
+	c := throttle.Config{Quotas: []throttle.Quota{hourly}, Clock: fake.NewClock(fake.Epoch.Add(59*time.Minute + 30*time.Second))}
+	var s throttle.Snapshot
+	mustDo(t, json.Unmarshal([]byte(`{"turnstile":"limiter",`+head+`,"quotas":[{`+limits+","+spent+`}]}`), &s))
+	l := newLimiter(t, c)
+	mustDo(t, l.Restore(s))
+	if got := l.Quotas()[0].Tokens; got != 0 {
+		t.Errorf("%d tokens within the same hour; want 0", got)
+	}
+	var keys throttle.KeyedSnapshot[int]
+	mustDo(t, json.Unmarshal([]byte(`{"turnstile":"keyed",`+head+`,"limits":[[{`+limits+`}]],"keys":[{"key":1,"limits":0,"spent":[{`+spent+`}]}]}`), &keys))
+	k := newKeyed[int](t, c)
+	mustDo(t, k.Restore(keys))
+	passKey(t, k, 1, 1, 0)
+	c.Clock = fake.NewClock(fake.Epoch.Add(time.Hour))
+	l = newLimiter(t, c)
+	mustDo(t, l.Restore(s))
+	if got := l.Quotas()[0].Tokens; got != 10 {
+		t.Errorf("%d tokens in the next hour; want 10", got)
+	}
+}
+
 // What a snapshot cannot be put to is refused, with the reason, and changes nothing.
 func TestSnapshot_WhatDoesNotFitIsRefused(t *testing.T) {
 	day := throttle.FixedWindow(10, 24*time.Hour)
