@@ -243,8 +243,8 @@ func TestSnapshot_CreditsTheTimeBetweenExactly(t *testing.T) {
 	})
 }
 
-// at returns a limiter with an empty bucket as saved at the instant given, restored by a process whose clock says now.
-func restoredAt(t *testing.T, now, saved time.Time) *throttle.Limiter {
+// restoredAt returns a limiter with nothing left, as saved at the instant given, and restored by a process whose clock says now.
+func restoredAt(t *testing.T, clock *fake.Clock, saved time.Time) *throttle.Limiter {
 	t.Helper()
 	var s throttle.Snapshot
 	text := fmt.Sprintf(`{"turnstile":"limiter","version":1,"saved":%q,"name":"","quotas":[
@@ -252,7 +252,7 @@ func restoredAt(t *testing.T, now, saved time.Time) *throttle.Limiter {
 		{"kind":"at-most","tokens":5,"period_ns":1000000000,"starts":[[1,5]]},
 		{"kind":"fixed-window","tokens":5,"period_ns":1000000000,"opened_ns_ago":1,"used":5}]}`, saved.Format(time.RFC3339Nano))
 	mustDo(t, json.Unmarshal([]byte(text), &s))
-	l := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 5, Clock: fake.NewClock(now),
+	l := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 5, Clock: clock,
 		Quotas: []throttle.Quota{throttle.AtMost(5, time.Second), throttle.FixedWindow(5, time.Second)}})
 	mustDo(t, l.Restore(s))
 	return l
@@ -260,21 +260,26 @@ func restoredAt(t *testing.T, now, saved time.Time) *throttle.Limiter {
 
 func TestSnapshot_AClockThatWentBackMintsNothing(t *testing.T) {
 	for _, back := range []time.Duration{0, 1, time.Hour, 290 * 365 * 24 * time.Hour} {
-		l := restoredAt(t, fake.Epoch, fake.Epoch.Add(back))
+		clock := fake.NewClock(fake.Epoch)
+		l := restoredAt(t, clock, fake.Epoch.Add(back))
 		if s := l.Stats(); s.Tokens != 0 || l.Quotas()[0].Tokens != 0 || l.Quotas()[1].Tokens != 0 {
 			t.Errorf("back by %v: %d tokens, %+v; want none", back, s.Tokens, l.Quotas())
+		}
+		clock.Advance(time.Second) // and from there on as ever
+		if s := l.Stats(); s.Tokens != 1 || l.Quotas()[0].Tokens != 5 || l.Quotas()[1].Tokens != 5 {
+			t.Errorf("back by %v, a second later: %d tokens, %+v; want 1, 5 and 5", back, s.Tokens, l.Quotas())
 		}
 	}
 }
 
 func TestSnapshot_ALongTimeSaturates(t *testing.T) {
 	for _, at := range []time.Time{time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), fake.Epoch.AddDate(-200, 0, 0), fake.Epoch.Add(-5 * time.Second)} {
-		l := restoredAt(t, fake.Epoch, at)
+		l := restoredAt(t, fake.NewClock(fake.Epoch), at)
 		if s := l.Stats(); s.Tokens != 5 || l.Quotas()[0].Tokens != 5 || l.Quotas()[1].Tokens != 5 {
 			t.Errorf("saved at %v: %d tokens, %+v; want 5 each", at, s.Tokens, l.Quotas())
 		}
 	}
-	if l := restoredAt(t, fake.Epoch, fake.Epoch.Add(-3*time.Second-1)); l.Stats().Tokens != 3 {
+	if l := restoredAt(t, fake.NewClock(fake.Epoch), fake.Epoch.Add(-3*time.Second-1)); l.Stats().Tokens != 3 {
 		t.Errorf("%d tokens after 3 s; want 3", l.Stats().Tokens)
 	}
 }
@@ -399,17 +404,16 @@ func TestSnapshot_HasTheStartsThatALateTimerHasNotTold(t *testing.T) {
 	c := throttle.Config{Rate: throttle.PerSecond(1), Burst: 1, Clock: clock}
 	l := newLimiter(t, c)
 	mustTry(t, l, 1, 0)
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { _, err := l.Acquire(t.Context()); done <- err }()
 	mustDo(t, clock.WaitTimers(t.Context(), 1))
 	clock.Advance(time.Second)
-	s := l.Snapshot()
-	mustDo(t, <-done)
 	next := newLimiter(t, c)
-	mustDo(t, next.Restore(s))
+	mustDo(t, next.Restore(l.Snapshot()))
 	if got := next.Stats().Tokens; got != 0 {
 		t.Fatalf("%d tokens; want 0: the caller that was due has started", got)
 	}
+	mustDo(t, <-done)
 }
 
 // A call that is settled after a restore gets nothing back for which there was no room before it.
