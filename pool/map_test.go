@@ -348,6 +348,7 @@ func TestMap_ACancelledContextIsToldAndCutsTheSequence(t *testing.T) {
 		}
 		// No item waits in line when the context ends: the error belongs to none.
 		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
 		in := &input{n: -1}
 		var results, errs []error
 		for _, err := range pool.Map(ctx, pool.Config{Ahead: 1}, in.seq, func(context.Context, int) (int, error) { return 0, nil }) {
@@ -411,6 +412,7 @@ func TestForEach_KeepGoingTriesAllUntilTheContextOrTheLimiterEnds(t *testing.T) 
 		good := func(context.Context, int) error { return nil }
 		lim := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 1})
 		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
 		time.AfterFunc(5500*time.Millisecond, cancel)
 		if err := pool.ForEach(ctx, pool.Config{Limiter: lim, KeepGoing: true}, (&input{n: -1}).seq, good); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
