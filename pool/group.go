@@ -79,7 +79,7 @@ func WithContext(ctx context.Context, lim throttle.Admitter) (*Group, context.Co
 // the task's outcome, as an error of f would be, and Wait returns it.
 //
 // Go waits under ctx, and f gets what the limiter makes of ctx: mostly one derived from it. In a Group made by WithContext it is that
-// function's context or one derived from it; any other ends with the Group as well, at the price of four allocations.
+// function's context or one derived from it; any other ends with the Group as well, at the price of a context more for each task.
 //
 // A task may add tasks to its own Group, with the context that it was given. Then Go does not wait, for the task holds a permit, perhaps the very one
 // that it would wait for: it keeps f, returns true, and a goroutine of the Group's gets f in line, under the context that the task itself was added
