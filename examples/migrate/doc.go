@@ -1,0 +1,2 @@
+// Package migrate has the snippets of docs/migrating.md, before and after.
+package migrate
