@@ -19,7 +19,7 @@ import (
 // MaxSize is the most bytes that a policy file may have.
 const MaxSize = 256 << 10
 
-// maxDepth is how deep brackets may nest: twice what a policy needs, and too little for the YAML parser's stack to matter.
+// maxDepth is how deep brackets, or dashes in one line, may nest: twice what a policy needs, and too little for the YAML parser's stack to matter.
 const maxDepth = 8
 
 // Parse reads a policy file, YAML or JSON, whose name is for errors. It returns the policies in the file's order, each of which a limiter
@@ -48,7 +48,7 @@ func (p *reader) read() (policies []Policy, fault *Error) {
 		return nil, &Error{File: p.name, Message: fmt.Sprintf("it has %d bytes; want %d at most", len(p.text), MaxSize)}
 	}
 	if depth := nesting(p.text); depth > maxDepth {
-		return nil, &Error{File: p.name, Message: fmt.Sprintf("its brackets nest %d deep; want %d at most", depth, maxDepth)}
+		return nil, &Error{File: p.name, Message: fmt.Sprintf("its brackets or dashes nest %d deep; want %d at most", depth, maxDepth)}
 	}
 	defer func() { // the parser is not ours; a fault of its own must not end the process
 		if r := recover(); r != nil {
@@ -102,22 +102,32 @@ func (p *reader) read() (policies []Policy, fault *Error) {
 	return policies, nil
 }
 
-// nesting returns how deep brackets nest, at most: those in quotes and comments count too.
+// nesting returns how deep brackets nest, and dashes at the front of a line, at most: brackets in quotes and comments count too. The YAML
+// parser takes a time that grows with the square of it.
 func nesting(text []byte) (most int) {
-	depth := 0
+	depth, dashes, front := 0, 0, true
 	for _, c := range text {
 		switch c {
 		case '[', '{':
 			depth++
 		case ']', '}':
 			depth = max(depth-1, 0)
+		case '\n':
+			dashes, front = 0, true
+			continue
+		case '-':
+			dashes++
 		}
+		front = front && (c == ' ' || c == '-')
 		most = max(most, depth)
+		if front && c == ' ' {
+			most = max(most, dashes)
+		}
 	}
 	return most
 }
 
-// mapping calls each for the fields of a mapping, whose keys are text and differ.
+// mapping calls each for the fields of a mapping, whose keys are text; that they differ the YAML parser has seen to.
 func (p *reader) mapping(n ast.Node, what string, each func(key *token.Token, name string, value ast.Node) *Error) *Error {
 	var pairs []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -128,17 +138,12 @@ func (p *reader) mapping(n ast.Node, what string, each func(key *token.Token, na
 	default:
 		return p.at(n.GetToken(), "%s is %s; want fields and values", what, kindOf(n))
 	}
-	seen := map[string]bool{}
 	for _, pair := range pairs {
 		key := pair.Key.GetToken()
 		name, ok := pair.Key.(*ast.StringNode)
 		if !ok {
 			return p.at(key, "a key of %s is not plain text", what)
 		}
-		if seen[name.Value] {
-			return p.at(key, "%q comes twice in %s", name.Value, what)
-		}
-		seen[name.Value] = true
 		if fault := each(key, name.Value, pair.Value); fault != nil {
 			return fault
 		}

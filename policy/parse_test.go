@@ -101,6 +101,8 @@ func TestParse_SaysWhereAndWhatIsWrong(t *testing.T) {
 		{"policies: {a: {in_flight: 1}}\n---\npolicies: {}\n", "a second document"},
 		{"policies:\n  a: {in_flight: 1\n", "p:"},
 		{strings.Repeat("[", 100_000), "nest"},
+		{"# - - - - - - - - - -\na: 1\n", `unknown field "a"`},
+		{strings.Repeat("- ", 100_000), "nest"}, // 30 s and more, if the YAML parser saw it
 		{strings.Repeat(" ", policy.MaxSize+1), "bytes"},
 	} {
 		got, err := policy.Parse("p", []byte(c.text))
@@ -111,6 +113,13 @@ func TestParse_SaysWhereAndWhatIsWrong(t *testing.T) {
 	}
 	_, err := policy.Parse("p.yaml", []byte("policies:\n  a: {rate: 10, burst: 1}\n"))
 	if want := "\n    2 |   a: {rate: 10, burst: 1}\n      |             ^"; !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("the error ends otherwise than in %q:\n%v", want, err)
+	}
+}
+
+func TestError_CaretStandsBelowTheFaultBehindTabs(t *testing.T) {
+	_, err := policy.Parse("p", []byte("{\"policies\": {\n\t\"a\": {\"burst\": 0}}}"))
+	if want := "p:2:17: burst is 0; want a whole number, 1 to 4611686018427387904\n    2 | \t\"a\": {\"burst\": 0}}}\n      | \t               ^"; !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("the error ends otherwise than in %q:\n%v", want, err)
 	}
 }
