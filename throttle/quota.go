@@ -48,7 +48,7 @@ func FixedWindow(n int64, period time.Duration) Quota {
 // AlignedTo returns the fixed window q with its periods on the wall clock: one begins at t, and one each period before
 // and after. The wall clock is looked at once, when the limiter is made.
 func (q Quota) AlignedTo(t time.Time) Quota {
-	q.aligned, q.align = true, t
+	q.aligned, q.align = true, t.Round(0).UTC() // one form of an instant, so that quotas can be compared
 	return q
 }
 

@@ -67,6 +67,9 @@ func (r Rate) String() string {
 		per = "d"
 	default:
 		per = r.Period.String()
+		if r.Period > 0 {
+			per = shortPeriod(r.Period)
+		}
 	}
 	return strconv.FormatInt(r.N, 10) + "/" + per
 }
@@ -82,32 +85,35 @@ const rateForm = `want a number, "/" or " per ", and a unit or duration, as in 1
 // ("15s", "7 days"), or what time.ParseDuration reads ("1m30s"); "m" is a minute.
 // A bare number is an error: a rate without a unit is a guess.
 func ParseRate(s string) (Rate, error) {
-	fail := func(what string) (Rate, error) {
-		return Rate{}, fmt.Errorf("throttle: rate %q: %s: %w", s, what, ErrInvalid)
+	r, what := parseRate(s)
+	if what != "" {
+		return Rate{}, fmt.Errorf("throttle: rate %s: %s: %w", shown(s), what, ErrInvalid)
 	}
+	return r, nil
+}
+
+// parseRate reads a rate, or says what is wrong.
+func parseRate(s string) (Rate, string) {
 	number, per, found := strings.Cut(s, "/")
 	if !found {
 		number, per, found = strings.Cut(s, " per ")
 	}
 	if !found {
-		return fail("has no unit; " + rateForm)
+		return Rate{}, "has no unit; " + rateForm
 	}
 	n, scale, ok := parseDecimal(strings.TrimSpace(number))
 	if !ok {
-		return fail(fmt.Sprintf("%q is not a positive number of tokens; %s", strings.TrimSpace(number), rateForm))
+		return Rate{}, fmt.Sprintf("%s is not a positive number of tokens; %s", shown(strings.TrimSpace(number)), rateForm)
 	}
 	period, ok := parsePeriod(strings.TrimSpace(per))
 	if !ok {
-		return fail(fmt.Sprintf("%q is not a time above zero; %s", strings.TrimSpace(per), rateForm))
+		return Rate{}, fmt.Sprintf("%s is not a time above zero; %s", shown(strings.TrimSpace(per)), rateForm)
 	}
 	if int64(period) > math.MaxInt64/scale {
-		return fail("its period, once the decimals are gone, is beyond 292 years")
+		return Rate{}, "its period, once the decimals are gone, is beyond 292 years"
 	}
 	r := Rate{n, period * time.Duration(scale)}
-	if what := r.wrong(); what != "" {
-		return fail(what)
-	}
-	return r, nil
+	return r, r.wrong()
 }
 
 // parseDecimal reads digits, an optional fraction and an optional suffix as

@@ -116,7 +116,7 @@ func TestRate_StringSaysWhatParseRateReads(t *testing.T) {
 		{throttle.Per(5, 15*time.Second), "5/15s"},
 		{throttle.Per(167, 10_000*time.Second), "167/2h46m40s"},
 		{throttle.Every(1500 * time.Microsecond), "1/1.5ms"},
-		{throttle.Every(2 * day), "1/48h0m0s"},
+		{throttle.Every(2 * day), "1/2d"},
 		{throttle.Per(1, 1), "1/1ns"},
 		{throttle.Per(2, 2*time.Second), "2/2s"}, // as given, not reduced
 	} {
