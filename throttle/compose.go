@@ -28,6 +28,7 @@ type Limiter struct {
 	dom       *domain
 	name      string
 	maxQueue  int
+	queueFull QueueFull
 	maxWait   int64
 	shared    bool              // the cap is a Semaphore
 	tracked   bool              // permits must be released: here or above there is a cap, or costs are settled
@@ -144,14 +145,22 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	if allowed > 0 && g.begin(tokens, weight, named, now) {
 		return l.admit(tokens, weight, named, now)
 	}
-	wait, at, meter := g.reckon(&g.line, tokens, named, now)
+	full, ahead := l.maxQueue > 0 && g.line.n >= l.maxQueue, &g.line
+	if full && l.queueFull == DropOldest {
+		rest := g.line.behindFront()
+		ahead = &rest
+	}
+	wait, at, meter := g.reckon(ahead, tokens, named, now)
 	switch {
-	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
+	case full && l.queueFull == RefuseNewcomer:
 		return l.refuseYet(l.behindAll(), LineFull, tokens, weight, l.queueText, wait, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
 		return l.refuseYet(l.behindAll(), PastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
 		return l.refuseYet(l.behindAll(), PastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
+	}
+	if full {
+		l.makeRoom(g, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }

@@ -56,8 +56,11 @@ type Config struct {
 	// or without. It costs memory for each call in flight, and O(calls in flight) for each start.
 	Settled bool
 
-	// MaxQueue is how many callers may wait: 1 or more. One more is told ErrQueueFull at once.
+	// MaxQueue is how many callers may wait: 1 or more. What happens to one more, QueueFull says.
 	MaxQueue int
+	// QueueFull says who is turned away when MaxQueue callers wait: RefuseNewcomer, the default, tells one more ErrQueueFull at once;
+	// DropOldest lets it in, in the place of the oldest. It must not be set without MaxQueue.
+	QueueFull QueueFull
 	// MaxWait is the longest wait, as reckoned on arrival (tokens and the line ahead, taking permits as free),
 	// that a caller is admitted with: above 0. One that would wait longer is told ErrWouldExceed at once. It does
 	// not end a wait for a permit: a context with a deadline does.
@@ -112,6 +115,10 @@ func (c *Config) wrong() string {
 		return fmt.Sprintf("Share is %d, but Parent is not set; want both or neither", c.Share)
 	case c.MaxQueue < 0:
 		return fmt.Sprintf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
+	case c.QueueFull > DropOldest:
+		return fmt.Sprintf("QueueFull is %d; want RefuseNewcomer or DropOldest", c.QueueFull)
+	case c.QueueFull != RefuseNewcomer && c.MaxQueue == 0:
+		return fmt.Sprintf("QueueFull is %d, but MaxQueue is not set; want both or neither", c.QueueFull)
 	case c.MaxWait < 0:
 		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
 	case c.Slack < NoSlack || c.Slack > MaxSlack:
@@ -148,7 +155,7 @@ func New(c Config) (*Limiter, error) {
 // newLimiter returns a limiter in the domain d whose parts are yet to be built.
 func newLimiter(c Config, d *domain) *Limiter {
 	return &Limiter{
-		dom: d, name: c.Name, maxQueue: c.MaxQueue, maxWait: int64(c.MaxWait), trace: c.Trace,
+		dom: d, name: c.Name, maxQueue: c.MaxQueue, queueFull: c.QueueFull, maxWait: int64(c.MaxWait), trace: c.Trace,
 		queueText: fmt.Sprintf("MaxQueue %d", c.MaxQueue),
 	}
 }

@@ -10,6 +10,7 @@ package throttle
 //	waiting  its context found done at its turn    left      whoever moves the line on
 //	waiting  its context done                      left      the caller
 //	waiting  close, or a limit it no longer fits   refused   the closer or setter; it wakes the caller
+//	waiting  a newcomer, where the oldest goes     refused   the newcomer; it wakes the caller
 //	started  release (or, without a cap, return)   (free)    the first releaser
 //	started  AcquireAgain                          waiting   the caller
 //	left, refused                                  (free)    the caller
@@ -50,6 +51,7 @@ const (
 	byClose refusal = iota + 1
 	aboveBurst
 	aboveCap
+	byNewcomer
 )
 
 // gone reports whether the caller's context is done.

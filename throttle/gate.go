@@ -56,7 +56,7 @@ func (g *gate) init(fx *effects, cap *inflight, slack int64) {
 	g.fx, g.cap, g.slack, g.due = fx, cap, slack, never
 }
 
-// join puts c at the back of the line.
+// join puts c at the back of the line, and carries out what was left to be judged.
 func (g *gate) join(c *call, now int64) {
 	c.at, c.seq = now, g.fx.next()
 	c.id = c.seq
@@ -64,8 +64,8 @@ func (g *gate) join(c *call, now int64) {
 	g.count(+1)
 	if g.line.front == c {
 		g.fx.mark(g)
-		g.fx.run(now)
 	}
+	g.fx.run(now)
 }
 
 // rejoin puts c, which has stood in this line before, back in its place. As the front it has whoever is judged above for another

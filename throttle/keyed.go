@@ -32,7 +32,7 @@ var errKeyedNotMade = fmt.Errorf("throttle: the Keyed was not made by NewKeyed o
 // be and have not been used for a round: so, while new keys come, about twice as many are there as may not be forgotten, at most. There is no
 // background goroutine, no timer for a key, and no sweep that stops the others. Counts in Stats, and what a turn at a Parent was overdrawn by, begin anew.
 //
-// Memory. Where the Config has only Rate, Burst, Name, MaxQueue, MaxWait, Slack and Clock, a key is held as its bucket's two numbers:
+// Memory. Where the Config has only Rate, Burst, Name, MaxQueue, QueueFull, MaxWait, Slack and Clock, a key is held as its bucket's two numbers:
 // 70 to 90 bytes all told for a string of 16 bytes, its bytes included. It has a Limiter only while somebody waits for it, or it is paused, or has limits
 // of its own. Under any other Config each key has a Limiter, of about 1.3 KiB. An empty Keyed takes about 70 KiB for each processor.
 //
@@ -148,7 +148,7 @@ func keyedWrong(c Config) string {
 // rateOnly reports whether a bucket's numbers are all that limiters of that config differ by.
 func rateOnly(c Config) bool {
 	rest := c
-	rest.Name, rest.Rate, rest.Burst, rest.MaxQueue, rest.MaxWait, rest.Slack, rest.Clock = "", Rate{}, 0, 0, 0, 0, nil
+	rest.Name, rest.Rate, rest.Burst, rest.MaxQueue, rest.QueueFull, rest.MaxWait, rest.Slack, rest.Clock = "", Rate{}, 0, 0, 0, 0, 0, nil
 	return c.Burst != 0 && reflect.ValueOf(rest).IsZero()
 }
 

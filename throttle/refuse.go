@@ -198,17 +198,19 @@ func (l *Limiter) closedError(at *Limiter) error {
 	return fmt.Errorf("throttle: %q: %w", l.name, ErrClosed)
 }
 
-// A saying is what a waiting caller is to be told: what it cost in the quota that was lowered, and its name.
+// A saying is what a waiting caller is to be told: what it cost in the quota that was lowered, and its name; or how much longer
+// it would have waited.
 type saying struct {
 	cost  int64
 	quota string
+	wait  int64
 }
 
-func (l *Limiter) sayLater(id uint64, cost int64, quota string) {
+func (l *Limiter) sayLater(id uint64, what saying) {
 	if l.sayings == nil {
 		l.sayings = make(map[uint64]saying)
 	}
-	l.sayings[id] = saying{cost, quota}
+	l.sayings[id] = what
 }
 
 // said takes the saying for the caller, if there is one.
@@ -221,7 +223,7 @@ func (l *Limiter) said(id uint64) (saying, bool) {
 }
 
 // turnedAway returns the error of a caller that was refused while it waited; the lock is free.
-func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
+func (l *Limiter) turnedAway(c *call, tokens, joined int64, ahead int) error {
 	d := l.dom
 	e := Event{Seq: c.seq, ID: c.id, At: d.time(c.at), Wait: time.Duration(c.at - joined), Tokens: tokens, Weight: c.weight}
 	switch c.why {
@@ -232,6 +234,10 @@ func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
 		if k, ok := l.said(c.id); ok {
 			e.Err = tooLarge(l.name, "cost", k.cost, fmt.Sprintf("the quota %q, which was lowered while it waited", k.quota))
 		}
+	case byNewcomer:
+		k, _ := l.said(c.id)
+		e.Wait = time.Duration(k.wait)
+		e.Err = &NotYetError{Limiter: l.name, Limit: l.queueText, RetryAfter: e.Wait, Reason: Dropped, Ahead: ahead}
 	case aboveCap:
 		e.Err = tooLarge(l.name, "weight", c.weight, "the in-flight cap, which was lowered while it waited")
 	}

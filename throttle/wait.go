@@ -183,7 +183,7 @@ func (l *Limiter) stay(ctx context.Context, c *call, ahead int, reckoned, now in
 		}
 	}
 	if c.state == callRefused {
-		return Permit{}, l.turnedAway(c, tokens, now)
+		return Permit{}, l.turnedAway(c, tokens, now, ahead)
 	}
 	p := Permit{l: l, c: c, id: id}
 	at, late, seq := c.at, int64(c.late), c.seq
