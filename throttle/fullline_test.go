@@ -43,6 +43,13 @@ func (c *caller) mustBeDropped(t *testing.T, wait time.Duration, ahead int) {
 	}
 }
 
+// mustComeToStartAt has time pass until c has its answer, and asserts that it has started, at the instant at.
+func (c *caller) mustComeToStartAt(t *testing.T, at time.Duration) {
+	t.Helper()
+	<-c.done
+	c.mustStartAt(t, at)
+}
+
 func TestDropOldest_TheOldestIsToldItsWaitAndPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused []throttle.Event
@@ -55,8 +62,8 @@ func TestDropOldest_TheOldestIsToldItsWaitAndPlace(t *testing.T) {
 		first.mustBeDropped(t, 1500*time.Millisecond, 0)
 		fourth := join(t.Context(), l, 1, 1)
 		second.mustBeDropped(t, 1500*time.Millisecond, 1) // judged from now on, with what is in the bucket
-		third.mustStartAt(t, time.Second)
-		fourth.mustStartAt(t, 2*time.Second)
+		third.mustComeToStartAt(t, time.Second)
+		fourth.mustComeToStartAt(t, 2*time.Second)
 		if s := l.Stats(); s.RefusedQueueFull != 2 || s.Started != 3 || s.Waiting != 0 {
 			t.Errorf("%+v; want 2 refused because of the queue, 3 started", s)
 		}
@@ -97,8 +104,8 @@ func TestDropOldest_ANewcomerThatIsRefusedAnywayTurnsNobodyAway(t *testing.T) {
 		second.mustWait(t)
 		third := join(t.Context(), l, 2, 1) // exactly MaxWait
 		first.mustBeDropped(t, time.Second, 0)
-		second.mustStartAt(t, time.Second)
-		third.mustStartAt(t, 3*time.Second)
+		second.mustComeToStartAt(t, time.Second)
+		third.mustComeToStartAt(t, 3*time.Second)
 	})
 }
 
@@ -146,8 +153,8 @@ func TestDropOldest_ACallerThatCameAgainIsTheOldest(t *testing.T) {
 		synctest.Wait()
 		newcomer := join(t.Context(), l, 1, 1)
 		again.mustBeDropped(t, time.Second, 0)
-		first.mustStartAt(t, time.Second)
-		newcomer.mustStartAt(t, 2*time.Second)
+		first.mustComeToStartAt(t, time.Second)
+		newcomer.mustComeToStartAt(t, 2*time.Second)
 	})
 }
 
@@ -255,7 +262,7 @@ func TestDropOldest_WhoeverLacksLessStartsInItsPlace(t *testing.T) {
 		first.mustBeDropped(t, time.Second, 0)
 		third := join(t.Context(), l, 1, 1)
 		second.mustBeDropped(t, time.Second, 1)
-		third.mustStartAt(t, 2*time.Second) // both: 2 tokens are there
+		third.mustComeToStartAt(t, 2*time.Second) // both: 2 tokens are there
 	})
 }
 
