@@ -30,11 +30,13 @@ type Limiter struct {
 	maxQueue  int
 	queueFull QueueFull
 	maxWait   int64
-	shared    bool              // the cap is a Semaphore
-	tracked   bool              // permits must be released: here or above there is a cap, or costs are settled
-	inTree    bool              // it has a parent or children
-	bills     map[uint64]bill   // of the calls in flight, by id, where costs are settled; else nil
-	sayings   map[uint64]saying // what waiting callers by id were refused for, where that was a quota with a name
+	shared    bool                // the cap is a Semaphore
+	tracked   bool                // permits must be released: here or above there is a cap, or costs are settled
+	inTree    bool                // it has a parent or children
+	lists     bool                // holders are listed here or above
+	holders   map[uint64]*holding // by call, where Config.Holders is set; else nil
+	bills     map[uint64]bill     // of the calls in flight, by id, where costs are settled; else nil
+	sayings   map[uint64]saying   // what waiting callers by id were refused for, where that was a quota with a name
 	trace     *Trace
 	rate      Rate
 	rateText  string        // the rate and burst, for errors
@@ -143,7 +145,7 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 		d.catchUp(now)
 	}
 	if allowed > 0 && g.begin(tokens, weight, named, now) {
-		return l.admit(tokens, weight, named, now)
+		return l.admit(ctx, tokens, weight, named, now)
 	}
 	full, ahead := l.maxQueue > 0 && g.line.n >= l.maxQueue, &g.line
 	if full && l.queueFull == DropOldest {
@@ -181,7 +183,7 @@ func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, err
 	}
 	g := l.entry()
 	if g.begin(tokens, weight, named, now) {
-		return l.admit(tokens, weight, named, now)
+		return l.admit(nil, tokens, weight, named, now)
 	}
 	wait, at, meter := g.reckon(&g.line, tokens, named, now)
 	return l.refuseYet(l.behindAll(), NotNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
@@ -211,7 +213,7 @@ func (l *Limiter) fits(tokens, weight int64, named map[string]int64) bool {
 }
 
 // admit makes the permit of a caller that has just started without waiting, and lets go of the lock.
-func (l *Limiter) admit(tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
+func (l *Limiter) admit(ctx context.Context, tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
 	d := l.dom
 	if d.work != nil {
 		d.run(now)
@@ -220,12 +222,15 @@ func (l *Limiter) admit(tokens, weight int64, named map[string]int64, now int64)
 	p := Permit{l: l, id: id}
 	if l.tracked {
 		p.c = l.newCall(tokens, weight)
-		p.c.id, p.c.state = id, callStarted
+		p.c.id, p.c.state, p.c.at = id, callStarted, now
 		if l.bills != nil {
 			l.entry().openBill(id, tokens, named, now, now)
 		}
 	}
 	d.unlock(now)
+	if l.lists {
+		l.keep(ctx, p.c)
+	}
 	if l.trace != nil {
 		l.announce(p, Event{Seq: id, ID: id, At: d.time(now), Nominal: d.time(now), Tokens: tokens, Weight: weight})
 	}

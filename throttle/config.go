@@ -66,6 +66,11 @@ type Config struct {
 	// not end a wait for a permit: a context with a deadline does.
 	MaxWait time.Duration
 
+	// Holders keeps who holds each permit, since when, and where it was acquired, for Limiter.Holders, of limiters below too. It needs something to be
+	// held: MaxInFlight, Semaphore, Settled, or a cap above. Without it, it costs nothing; with it, each Acquire that is let through, or waits, takes
+	// about a microsecond longer, which is a walk of its stack, and one allocation of 176 bytes.
+	Holders bool
+
 	// Slack bounds how much lateness is made up for, of timers and of pauses of the process: up to MaxSlack;
 	// 0 is DefaultSlack, NoSlack none. See C1 in the package's documentation.
 	Slack time.Duration
@@ -121,6 +126,8 @@ func (c *Config) wrong() string {
 		return fmt.Sprintf("QueueFull is %d, but MaxQueue is not set; want both or neither", c.QueueFull)
 	case c.MaxWait < 0:
 		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
+	case c.Holders && c.MaxInFlight == 0 && c.Semaphore == nil && !c.Settled && (c.Parent == nil || !c.Parent.hasCap()):
+		return "Holders is set, but no permit is held; want MaxInFlight, Semaphore or Settled with it, or a Parent with a cap"
 	case c.Slack < NoSlack || c.Slack > MaxSlack:
 		return fmt.Sprintf("Slack is %v; want up to %v, 0 for %v, or NoSlack", c.Slack, MaxSlack, DefaultSlack)
 	case c.Clock != nil && !reflect.ValueOf(c.Clock).Comparable():
@@ -192,6 +199,10 @@ func (l *Limiter) build(c Config) (now int64, err error) {
 	l.owner, l.floor = l, now
 	l.tracked = l.cap != nil || c.Settled || c.Parent != nil && c.Parent.hasCap()
 	l.debt = c.Debt
+	if c.Holders {
+		l.holders = make(map[uint64]*holding)
+	}
+	l.lists = c.Holders || c.Parent != nil && c.Parent.lists
 	if c.Settled {
 		l.bills = make(map[uint64]bill)
 	}

@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -343,4 +344,41 @@ func TestDropOldest_HoldsForEachKey(t *testing.T) {
 			}
 		}
 	})
+}
+
+func ExampleQueueFull() {
+	quotes, err := throttle.New(throttle.Config{
+		Name: "quotes", MaxInFlight: 1, MaxQueue: 1, QueueFull: throttle.DropOldest,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	permit, err := quotes.Acquire(context.Background()) // a call under way
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var both sync.WaitGroup
+	ask := func(name string) {
+		defer both.Done()
+		p, err := quotes.Acquire(context.Background())
+		if errors.Is(err, throttle.ErrQueueFull) {
+			fmt.Println(name, "is out of date by now: a newer one came")
+			permit.Release()
+			return
+		}
+		fmt.Println(name, "starts")
+		p.Release()
+	}
+	both.Add(2)
+	go ask("the old quote")
+	for quotes.Stats().Waiting == 0 {
+		runtime.Gosched()
+	}
+	go ask("the new quote")
+	both.Wait()
+	// Output:
+	// the old quote is out of date by now: a newer one came
+	// the new quote starts
 }

@@ -96,6 +96,9 @@ func (l *Limiter) newCall(tokens, weight int64) *call {
 
 // freeCall takes c back, for reuse up to maxFree.
 func (l *Limiter) freeCall(c *call) {
+	if l.lists {
+		l.unkeep(c)
+	}
 	c.id, c.state = 0, callFree
 	if c.done != nil {
 		c.done = nil

@@ -158,6 +158,9 @@ func (l *Limiter) stay(ctx context.Context, c *call, ahead int, reckoned, now in
 	id, joined, tokens, weight := c.id, c.seq, c.tokens, c.weight
 	queued := l.trace != nil && c.state == callWaiting
 	d.unlock(now)
+	if l.lists {
+		l.keep(ctx, c)
+	}
 	if queued {
 		l.call(l.trace.Queued, Event{Seq: joined, ID: id, At: d.time(now), Wait: time.Duration(reckoned), Tokens: tokens, Weight: weight})
 	}
