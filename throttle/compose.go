@@ -33,6 +33,9 @@ type Limiter struct {
 	shared    bool                // the cap is a Semaphore
 	tracked   bool                // permits must be released: here or above there is a cap, or costs are settled
 	inTree    bool                // it has a parent or children
+	dry       bool                // callers are let through, and shadows of them wait: see dryRun
+	through   int64               // weight of the calls under way, here and below, that a dry run let through without a start
+	lingering int64               // weight in flight, here and below, that is that of shadows
 	lists     bool                // holders are listed here or above
 	holders   map[uint64]*holding // by call, where Config.Holders is set; else nil
 	bills     map[uint64]bill     // of the calls in flight, by id, where costs are settled; else nil
@@ -163,6 +166,9 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 	}
 	if full {
 		l.makeRoom(g, now)
+	}
+	if l.dry {
+		return l.follow(ctx, 0, Cost{tokens, weight, named}, g.line.n, wait, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }

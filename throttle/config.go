@@ -75,6 +75,12 @@ type Config struct {
 	// 0 is DefaultSlack, NoSlack none. See C1 in the package's documentation.
 	Slack time.Duration
 
+	// DryRun decides and records, and never delays or refuses: see docs/dry-run.md. Each call is let through at once, while a shadow of it
+	// waits in line, is started, refused or leaves as the call would, and is in flight as long as the call was; Stats and Trace tell of the
+	// shadows. It needs MaxQueue, since nothing else bounds how many shadows wait, of about 350 bytes each. Limiters below, above, and those that
+	// share a Semaphore, must run dry too. What is told nevertheless: ErrClosed after Close, ErrCapped, and a nil context or a permit that is not one.
+	DryRun bool
+
 	// Clock is the time; nil is the process's monotonic clock.
 	Clock Clock
 	// Trace is told what happens; nil costs nothing.
@@ -120,6 +126,8 @@ func (c *Config) wrong() string {
 		return fmt.Sprintf("Share is %d, but Parent is not set; want both or neither", c.Share)
 	case c.MaxQueue < 0:
 		return fmt.Sprintf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
+	case c.DryRun && c.MaxQueue == 0:
+		return "DryRun is set, but MaxQueue is not; want a bound on how many shadows of callers may wait"
 	case c.QueueFull > DropOldest:
 		return fmt.Sprintf("QueueFull is %d; want RefuseNewcomer or DropOldest", c.QueueFull)
 	case c.QueueFull != RefuseNewcomer && c.MaxQueue == 0:
@@ -162,7 +170,7 @@ func New(c Config) (*Limiter, error) {
 // newLimiter returns a limiter in the domain d whose parts are yet to be built.
 func newLimiter(c Config, d *domain) *Limiter {
 	return &Limiter{
-		dom: d, name: c.Name, maxQueue: c.MaxQueue, queueFull: c.QueueFull, maxWait: int64(c.MaxWait), trace: c.Trace,
+		dom: d, name: c.Name, maxQueue: c.MaxQueue, queueFull: c.QueueFull, maxWait: int64(c.MaxWait), trace: c.Trace, dry: c.DryRun,
 		queueText: fmt.Sprintf("MaxQueue %d", c.MaxQueue),
 	}
 }
@@ -172,6 +180,12 @@ func (l *Limiter) build(c Config) (now int64, err error) {
 	d := l.dom
 	if c.Parent != nil && c.Clock == nil {
 		c.Clock = d.clock
+	}
+	if !d.bound && c.DryRun {
+		d.dry = newDryRun(&d.effects)
+	}
+	if c.DryRun != (d.dry != nil) {
+		return d.now(), fmt.Errorf("throttle: %q: Config.DryRun is %v, and is not for the limiters that it shares a Semaphore or Parent with; want the same for all: %w", c.Name, c.DryRun, ErrInvalid)
 	}
 	if !d.bind(c.Clock) {
 		return d.now(), fmt.Errorf("throttle: %q: Config.Clock is not the Clock of the limiters that it shares a Semaphore or Parent with: %w", c.Name, ErrInvalid)

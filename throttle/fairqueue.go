@@ -15,6 +15,8 @@ package throttle
 //	started  AcquireAgain                          waiting   the caller
 //	left, refused                                  (free)    the caller
 //
+// In a dry run calls in line are of shadows, which nobody wakes: see shadow.
+//
 // Truths: it is in exactly one line while waiting, and in none otherwise; it is woken exactly
 // once, by whoever moved it to started or refused while it waited, or by a nudge that is still in ready then, and its
 // caller takes that one signal from ready before it goes on; only its caller frees it. So ready is empty whenever it is free.
@@ -42,6 +44,7 @@ const (
 	callStarted
 	callRefused
 	callLeft
+	callThrough // let through by a dry run, without a start: see shadow
 )
 
 // refusal says why a waiting call was refused.

@@ -42,6 +42,8 @@ type gate struct {
 	heaped [nHeaps]int // its place in each heap, from 1; 0: not there
 	work   workLink
 
+	attend func(now int64) // what is done in the place of judging, by a gate that stands for something else; see dryRun
+
 	fx     *effects
 	counts counts
 }
@@ -89,6 +91,10 @@ func (g *gate) leave(c *call, now int64) {
 // judge starts the front caller for as long as it lacks nothing at the instant now, and leaves the gate
 // waiting for what the next one lacks.
 func (g *gate) judge(now int64) {
+	if g.attend != nil {
+		g.attend(now)
+		return
+	}
 	for {
 		c := g.front()
 		if c == nil {
@@ -199,6 +205,9 @@ func (g *gate) drop(c *call, now int64) {
 	g.remove(c)
 	g.counts.left++
 	c.state, c.at, c.seq = callLeft, now, g.fx.next()
+	if g.fx.dry != nil {
+		g.fx.dry.moved(c)
+	}
 }
 
 // dismiss takes c out of the line because it has been told not yet.

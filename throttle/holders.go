@@ -115,7 +115,7 @@ func (l *Limiter) keep(ctx context.Context, c *call) {
 	h.n = runtime.Callers(2, h.frames[:])
 	l.dom.mu.Lock()
 	defer l.dom.mu.Unlock()
-	for x := l; x != nil; x = x.up() {
+	for x := l; x != nil && c.state != callFree; x = x.up() { // a shadow may be over
 		if x.holders != nil {
 			x.holders[c.id] = h
 		}

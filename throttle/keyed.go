@@ -44,6 +44,8 @@ type Keyed[K comparable] struct {
 	maxKeys int64
 	full    WhenFull
 	compact bool // keys are held as their buckets' numbers
+	dry     bool
+	trace   *Trace
 	unequal bool // a key may be unequal to itself, or not comparable after all
 
 	shards []shard[K]
@@ -95,7 +97,7 @@ func NewKeyedFrom[K comparable](c KeyedConfig[K]) (*Keyed[K], error) {
 		return nil, fmt.Errorf("throttle: %q: KeyedConfig: %s: %w", c.Config.Name, what, ErrInvalid)
 	}
 	k := &Keyed[K]{
-		name: c.Config.Name, limits: c.Limits, maxKeys: int64(c.MaxKeys), full: c.WhenFull,
+		name: c.Config.Name, limits: c.Limits, maxKeys: int64(c.MaxKeys), full: c.WhenFull, dry: c.Config.DryRun, trace: c.Config.Trace,
 		compact: rateOnly(c.Config), unequal: mayBeUnequal(reflect.TypeFor[K]()),
 		seed: maphash.MakeSeed(),
 	}
@@ -217,7 +219,7 @@ func (k *Keyed[K]) enter(ctx context.Context, key K, tokens, weight int64, named
 	pos := s.find(hash, key)
 	if pos < 0 {
 		if pos, now, err = s.admit(hash, key, now); err != nil {
-			return Permit{}, err
+			return k.answer(err)
 		}
 	}
 	if s.closed {
@@ -247,6 +249,17 @@ func (k *Keyed[K]) enter(ctx context.Context, key K, tokens, weight int64, named
 		return r.try(tokens, weight, named)
 	}
 	return r.acquire(ctx, tokens, weight, named)
+}
+
+// answer is what a caller gets whose key cannot be made: err; or, in a dry run, the zero permit, if that is for want of room.
+func (k *Keyed[K]) answer(err error) (Permit, error) {
+	if !k.dry || !errors.Is(err, ErrTooManyKeys) {
+		return Permit{}, err
+	}
+	if k.trace != nil && k.trace.Refused != nil {
+		k.trace.Refused(Event{Limiter: k.name, Err: err})
+	}
+	return Permit{}, nil
 }
 
 // shardOf returns the shard that key belongs to, and its hash.

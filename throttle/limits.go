@@ -128,6 +128,9 @@ func (l *Limiter) pauseUntil(end func(now int64) int64) error {
 	d.mu.Lock()
 	now := d.now()
 	l.pause(end(now), now)
+	if l.dry {
+		l.refusePaused(now)
+	}
 	d.unlock(now)
 	return nil
 }
