@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -63,6 +64,8 @@ func (r *told) trace() *throttle.Trace {
 
 // inOrder returns the events in the order in which they happened.
 func (r *told) inOrder() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	order := make([]int, len(r.events))
 	for i := range order {
 		order[i] = i
@@ -103,7 +106,7 @@ func (s scenario) run(t *testing.T, dry bool) (out []string, numbers []throttle.
 				t.Errorf("dry %v: limiter %d is left with %+v", dry, i, st)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			if err := l.Drain(ctx); err != nil && st(l).MaxInFlight != 0 {
+			if err := l.Drain(ctx); err != nil && l.Stats().MaxInFlight != 0 {
 				t.Errorf("dry %v: limiter %d: %v", dry, i, err)
 			}
 			cancel()
@@ -111,8 +114,6 @@ func (s scenario) run(t *testing.T, dry bool) (out []string, numbers []throttle.
 	})
 	return out, numbers
 }
-
-func st(l *throttle.Limiter) throttle.Stats { return l.Stats() }
 
 // happen makes the call. It heeds its context.
 func (v visit) happen(t *testing.T, l *throttle.Limiter, dry bool) {
@@ -159,7 +160,8 @@ func (v visit) happen(t *testing.T, l *throttle.Limiter, dry bool) {
 	}
 }
 
-// drawScenario draws limits and visits that come somewhat faster than the limits let them, at instants that do not coincide.
+// drawScenario draws limits and visits that come somewhat faster than the limits let them, at instants that do not
+// coincide; nor do windows: lines that come due at one instant are served in no promised order.
 func drawScenario(r *rand.Rand) scenario {
 	s := scenario{below: -1}
 	levels := 1
@@ -176,7 +178,7 @@ func drawScenario(r *rand.Rand) scenario {
 			c.MaxInFlight = int64(2 + r.IntN(4))
 		}
 		if r.IntN(3) == 0 {
-			c.Quotas = []throttle.Quota{throttle.AtMost(int64(4+r.IntN(8)), 777*time.Millisecond)}
+			c.Quotas = []throttle.Quota{throttle.AtMost(int64(4+r.IntN(8)), time.Duration(777+13*i)*time.Millisecond)}
 		}
 		if r.IntN(3) == 0 {
 			c.MaxWait = time.Duration(1 + r.IntN(int(time.Second)))
@@ -248,6 +250,155 @@ func TestDryRun_EventsAndCountsAreThoseOfTheRealRun(t *testing.T) {
 		if kinds[kind] < 20 {
 			t.Errorf("only %d events %q were compared", kinds[kind], kind)
 		}
+	}
+}
+
+func TestDryRun_CloseIsToldAndDrainWaitsForTheCallsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, throttle.Config{Name: "api", MaxInFlight: 1, MaxQueue: 1, DryRun: true})
+		starts, waits, refused := join(t.Context(), l, 1, 1), join(t.Context(), l, 1, 1), join(t.Context(), l, 1, 1)
+		for _, c := range []*caller{starts, waits, refused} {
+			c.mustStartAt(t, 0)
+		}
+		if s := l.Stats(); s.Started != 1 || s.Waiting != 1 || s.RefusedQueueFull != 1 || s.InFlight != 1 {
+			t.Errorf("%+v; want 1 started and in flight, 1 waiting, 1 refused", s)
+		}
+		l.Close()
+		if _, err := l.Acquire(t.Context()); !errors.Is(err, throttle.ErrClosed) {
+			t.Errorf("after Close: %v; want ErrClosed", err)
+		}
+		drained := make(chan error, 1)
+		go func() { drained <- l.Drain(t.Context()) }()
+		for _, c := range []*caller{starts, waits, refused} {
+			synctest.Wait()
+			select {
+			case err := <-drained:
+				t.Fatalf("drained with a call under way: %v", err)
+			default:
+			}
+			c.permit.Release()
+		}
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		waits.permit.Release()
+		refused.permit.Release()
+		if s := l.Stats(); s.RefusedClosed != 2 || s.DoubleReleases != 2 {
+			t.Errorf("%+v; want the one in line and the latecomer closed, and 2 double releases", s)
+		}
+	})
+}
+
+func TestDryRun_NeverRefusesWhateverTheLimitWouldSay(t *testing.T) {
+	l := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 1, MaxQueue: 1, MaxWait: time.Second, DryRun: true})
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, ask := range []func() (throttle.Permit, error){
+		func() (throttle.Permit, error) { return l.AcquireN(t.Context(), 2) },
+		func() (throttle.Permit, error) { return l.AcquireN(t.Context(), -1) },
+		func() (throttle.Permit, error) { return l.Acquire(done) },
+		l.TryAcquire, l.TryAcquire,
+		func() (throttle.Permit, error) { return throttle.Permit{}, l.Wait(t.Context()) },
+	} {
+		p, err := ask()
+		if err != nil {
+			t.Errorf("ask %d: %v; want none", i, err)
+		}
+		p.Release()
+	}
+	l.Close() // whoever is in line is not waited for
+}
+
+func TestDryRun_IsTheSameForAllWhoShareALock(t *testing.T) {
+	dry := newLimiter(t, throttle.Config{MaxInFlight: 1, MaxQueue: 1, DryRun: true})
+	real := newLimiter(t, throttle.Config{MaxInFlight: 1})
+	for _, c := range []throttle.Config{
+		{Parent: dry}, {Parent: real, MaxQueue: 1, DryRun: true}, {MaxInFlight: 1, DryRun: true},
+	} {
+		if _, err := throttle.New(c); !errors.Is(err, throttle.ErrInvalid) {
+			t.Errorf("%+v: %v; want ErrInvalid", c, err)
+		}
+	}
+}
+
+func TestDryRun_EachKeyRunsDry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, err := throttle.NewKeyedFrom(throttle.KeyedConfig[string]{
+			Config:  throttle.Config{Rate: throttle.PerSecond(1), Burst: 1, MaxQueue: 1, DryRun: true},
+			MaxKeys: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"a", "a", "a", "b"} { // b finds no room
+			if _, err := k.Acquire(t.Context(), key); err != nil {
+				t.Errorf("key %s: %v", key, err)
+			}
+		}
+		if s, _ := k.Stats("a"); s.Started != 1 || s.Waiting != 1 || s.RefusedQueueFull != 1 {
+			t.Errorf("%+v; want 1 started, 1 waiting, 1 refused", s)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s, _ := k.Stats("a"); s.Started != 2 || s.Waiting != 0 {
+			t.Errorf("%+v; want 2 started", s)
+		}
+	})
+}
+
+// A call that is made again is one more newcomer if its shadow has not come to an end.
+func TestDryRun_ACallMadeAgainGoesThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(1), Burst: 1, MaxInFlight: 2, MaxQueue: 2, DryRun: true})
+		for range 2 {
+			p, err := l.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if p, err = l.AcquireAgain(t.Context(), p, throttle.One); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Release()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := l.Stats(); s.Waiting != 0 || s.InFlight != 0 || s.Started != 3 || s.RefusedQueueFull != 5 {
+			t.Errorf("%+v; want nobody left, 3 started and 5 refused", s)
+		}
+	})
+}
+
+func TestDryRun_NothingIsLeftAfterALoad(t *testing.T) {
+	l := newLimiter(t, throttle.Config{Rate: throttle.PerSecond(100_000), Burst: 5, MaxInFlight: 2, MaxQueue: 20, Holders: true, QueueFull: throttle.DropOldest, DryRun: true})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 300 {
+				ctx, cancel := context.WithCancel(context.Background())
+				p, err := l.Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+				}
+				if (i+j)%3 == 0 {
+					cancel()
+				}
+				p.Release()
+				p.Release()
+				cancel()
+				l.Holders()
+			}
+		})
+	}
+	all.Wait()
+	l.Close()
+	if err := l.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s := l.Stats()
+	if n := s.Started + s.Left + s.RefusedNotYet + s.RefusedQueueFull + s.RefusedClosed; n != 2400 || s.DoubleReleases != 2400 || s.Waiting != 0 {
+		t.Errorf("%+v; want 2400 calls, each counted once, and as many double releases", s)
 	}
 }
 
