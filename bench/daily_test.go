@@ -10,7 +10,7 @@ import (
 // BenchmarkDaily measures what holders and a dry run cost beside the plain limiter, in one run: acquire and release of a rate and a cap, for one
 // that need not wait, and, in a dry run, for one whose shadow must, and for one that would be refused.
 func BenchmarkDaily(b *testing.B) {
-	plain := throttle.Config{Rate: throttle.Rate{N: 1 << 40, Period: 1e9}, Burst: 1 << 40, MaxInFlight: 64, MaxQueue: 16}
+	plain := throttle.Config{Rate: throttle.PerSecond(1e9), Burst: 1 << 40, MaxInFlight: 64, MaxQueue: 16}
 	holders, dry := plain, plain
 	holders.Holders, dry.DryRun = true, true
 	// One call is in flight all the time, and fills the cap: whoever comes stands behind it. The oldest makes room, so that each has a shadow.

@@ -68,7 +68,7 @@ type Config struct {
 
 	// Holders keeps who holds each permit, since when, and where it was acquired, for Limiter.Holders, of limiters below too. It needs something to be
 	// held: MaxInFlight, Semaphore, Settled, or a cap above. Without it, it costs nothing; with it, each Acquire that is let through, or waits, takes
-	// about a microsecond longer, which is a walk of its stack, and one allocation of 176 bytes.
+	// half a microsecond longer or more, which is a walk of its stack, and allocates 176 bytes.
 	Holders bool
 
 	// Slack bounds how much lateness is made up for, of timers and of pauses of the process: up to MaxSlack;
