@@ -4,7 +4,8 @@ import "context"
 
 // AcquireAgain is Acquire for a call that has failed and is to be made once more: it gives the permit p back, so that nothing is held
 // while it waits, and has the caller stand in line where it would stand if it had never left: before all that came after it. It starts as
-// any other does, with a token and a permit, and is charged anew: a retry is a start. MaxQueue does not count for it.
+// any other does, with a token and a permit, and is charged anew: a retry is a start. MaxQueue does not count for it,
+// but in a dry run, where nobody waits.
 //
 // It returns the permit of the new start, to be used in the place of p, which must be of l and not be released yet. If it returns an error, of
 // those that Acquire has, p has been given back all the same. In a Trace the call keeps its ID.
@@ -24,6 +25,12 @@ func (l *Limiter) AcquireAgain(ctx context.Context, p Permit, c Cost) (Permit, e
 	}
 	d := l.dom
 	d.mu.Lock()
+	if p.c != nil && p.isThrough() { // its shadow may wait, or be in flight for longer yet: this call is another
+		now := d.now()
+		p.endThrough(now)
+		d.unlock(now)
+		return l.AcquireCost(ctx, c)
+	}
 	if p.c != nil && !p.open() {
 		l.counts.doubles++
 		d.mu.Unlock()
@@ -58,6 +65,10 @@ func (l *Limiter) AcquireAgain(ctx context.Context, p Permit, c Cost) (Permit, e
 		refused()
 		return l.leaveAtOnce(ctx, who, c.Tokens, c.Weight, now)
 	}
+	if l.dry && l.maxQueue > 0 && g.line.n >= l.maxQueue { // nothing else would bound the line
+		refused()
+		return l.refuseYet(who, LineFull, c.Tokens, c.Weight, l.queueText, 0, 0, now)
+	}
 	wait, at, meter := g.reckon(&ahead, c.Tokens, c.Quotas, now)
 	if l.maxWait > 0 && wait > l.maxWait {
 		refused()
@@ -68,6 +79,12 @@ func (l *Limiter) AcquireAgain(ctx context.Context, p Permit, c Cost) (Permit, e
 			refused()
 			return l.refuseYet(who, PastDeadline, c.Tokens, c.Weight, l.limitThat(wait, at, meter, c.Weight), wait, allowed, now)
 		}
+	}
+	if l.dry {
+		if k != nil {
+			l.freeCall(k)
+		}
+		return l.follow(ctx, p.id, c, ahead.n, wait, now)
 	}
 	if k == nil {
 		k = l.newCall(c.Tokens, c.Weight)

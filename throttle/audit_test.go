@@ -149,8 +149,8 @@ func (a *auditor) lacksNothing(c auditCaller) bool {
 // read takes in what an operation does by itself.
 func (a *auditor) read(o op) {
 	switch o.kind {
-	case opArrive, opTry:
-		a.costs = append(a.costs, auditCaller{o.line, o.tokens, o.weight, a.now, o.kind == opArrive, false})
+	case opArrive, opTry, opDisplace:
+		a.costs = append(a.costs, auditCaller{o.line, o.tokens, o.weight, a.now, o.kind != opTry, false})
 	case opPass:
 		for _, c := range a.caps {
 			c.spans = append(c.spans, auditSpan{a.now, a.now + o.n, c.size - c.held})

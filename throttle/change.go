@@ -90,7 +90,7 @@ func (g *gate) turnAway(why refusal, limit string, unfit func(*line, *call) bool
 
 func (g *gate) refuse(c *call, why refusal, limit string, now int64) {
 	if limit != "" && g.owner != nil { // of a quota with a name: its cost there, and which it was
-		g.owner.sayLater(c.id, g.line.cost(c, limit), limit)
+		g.owner.sayLater(c.id, saying{cost: g.line.cost(c, limit), quota: limit})
 	}
 	if g.line.front == c {
 		g.vacate(now)

@@ -36,7 +36,7 @@ func (l *Limiter) Drain(ctx context.Context) error {
 		return fmt.Errorf("throttle: %q: Drain: what is in flight is not counted: %w", l.name, ErrUncapped)
 	}
 	l.dom.mu.Lock()
-	if l.held == 0 {
+	if l.flying() == 0 {
 		l.dom.mu.Unlock()
 		return nil
 	}
@@ -51,7 +51,19 @@ func (l *Limiter) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	l.dom.mu.Lock()
-	held, now := l.held, l.dom.now()
+	held, now := l.flying(), l.dom.now()
 	l.dom.mu.Unlock()
 	return fmt.Errorf("throttle: %q: Drain: weight %d still in flight after %v: %w", l.name, held, time.Duration(now-start), context.Cause(ctx))
+}
+
+// flying returns the weight of the calls that are under way: what is held, and in a dry run what has been let through, less
+// what shadows hold. The caller holds the lock.
+func (l *Limiter) flying() int64 { return l.held - l.lingering + l.through }
+
+// tellIfDrained wakes those who drain if nothing is in flight any more. The caller holds the lock.
+func (l *Limiter) tellIfDrained() {
+	if l.emptied != nil && l.flying() == 0 {
+		close(l.emptied)
+		l.emptied = nil
+	}
 }

@@ -28,12 +28,18 @@ type Limiter struct {
 	dom       *domain
 	name      string
 	maxQueue  int
+	queueFull QueueFull
 	maxWait   int64
-	shared    bool              // the cap is a Semaphore
-	tracked   bool              // permits must be released: here or above there is a cap, or costs are settled
-	inTree    bool              // it has a parent or children
-	bills     map[uint64]bill   // of the calls in flight, by id, where costs are settled; else nil
-	sayings   map[uint64]saying // what waiting callers by id were refused for, where that was a quota with a name
+	shared    bool                // the cap is a Semaphore
+	tracked   bool                // permits must be released: here or above there is a cap, or costs are settled
+	inTree    bool                // it has a parent or children
+	dry       bool                // callers are let through, and shadows of them wait: see dryRun
+	through   int64               // weight of the calls under way, here and below, that a dry run let through without a start
+	lingering int64               // weight in flight, here and below, that is that of shadows
+	lists     bool                // holders are listed here or above
+	holders   map[uint64]*holding // by call, where Config.Holders is set; else nil
+	bills     map[uint64]bill     // of the calls in flight, by id, where costs are settled; else nil
+	sayings   map[uint64]saying   // what waiting callers by id were refused for, where that was a quota with a name
 	trace     *Trace
 	rate      Rate
 	rateText  string        // the rate and burst, for errors
@@ -142,16 +148,27 @@ func (l *Limiter) acquire(ctx context.Context, tokens, weight int64, named map[s
 		d.catchUp(now)
 	}
 	if allowed > 0 && g.begin(tokens, weight, named, now) {
-		return l.admit(tokens, weight, named, now)
+		return l.admit(ctx, tokens, weight, named, now)
 	}
-	wait, at, meter := g.reckon(&g.line, tokens, named, now)
+	full, ahead := l.maxQueue > 0 && g.line.n >= l.maxQueue, &g.line
+	if full && l.queueFull == DropOldest {
+		rest := g.line.behindFront()
+		ahead = &rest
+	}
+	wait, at, meter := g.reckon(ahead, tokens, named, now)
 	switch {
-	case l.maxQueue > 0 && g.line.n >= l.maxQueue:
+	case full && l.queueFull == RefuseNewcomer:
 		return l.refuseYet(l.behindAll(), LineFull, tokens, weight, l.queueText, wait, 0, now)
 	case l.maxWait > 0 && wait > l.maxWait:
 		return l.refuseYet(l.behindAll(), PastMaxWait, tokens, weight, l.limitThat(wait, at, meter, weight), wait, l.maxWait, now)
 	case hasDeadline && wait >= allowed:
 		return l.refuseYet(l.behindAll(), PastDeadline, tokens, weight, l.limitThat(wait, at, meter, weight), wait, allowed, now)
+	}
+	if full {
+		l.makeRoom(g, now)
+	}
+	if l.dry {
+		return l.follow(ctx, 0, Cost{tokens, weight, named}, g.line.n, wait, now)
 	}
 	return l.wait(ctx, tokens, weight, named, wait, now)
 }
@@ -172,7 +189,7 @@ func (l *Limiter) try(tokens, weight int64, named map[string]int64) (Permit, err
 	}
 	g := l.entry()
 	if g.begin(tokens, weight, named, now) {
-		return l.admit(tokens, weight, named, now)
+		return l.admit(nil, tokens, weight, named, now)
 	}
 	wait, at, meter := g.reckon(&g.line, tokens, named, now)
 	return l.refuseYet(l.behindAll(), NotNow, tokens, weight, l.limitThat(wait, at, meter, weight), wait, 0, now)
@@ -202,7 +219,7 @@ func (l *Limiter) fits(tokens, weight int64, named map[string]int64) bool {
 }
 
 // admit makes the permit of a caller that has just started without waiting, and lets go of the lock.
-func (l *Limiter) admit(tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
+func (l *Limiter) admit(ctx context.Context, tokens, weight int64, named map[string]int64, now int64) (Permit, error) {
 	d := l.dom
 	if d.work != nil {
 		d.run(now)
@@ -211,12 +228,15 @@ func (l *Limiter) admit(tokens, weight int64, named map[string]int64, now int64)
 	p := Permit{l: l, id: id}
 	if l.tracked {
 		p.c = l.newCall(tokens, weight)
-		p.c.id, p.c.state = id, callStarted
+		p.c.id, p.c.state, p.c.at = id, callStarted, now
 		if l.bills != nil {
 			l.entry().openBill(id, tokens, named, now, now)
 		}
 	}
 	d.unlock(now)
+	if l.lists {
+		l.keep(ctx, p.c)
+	}
 	if l.trace != nil {
 		l.announce(p, Event{Seq: id, ID: id, At: d.time(now), Nominal: d.time(now), Tokens: tokens, Weight: weight})
 	}

@@ -56,16 +56,30 @@ type Config struct {
 	// or without. It costs memory for each call in flight, and O(calls in flight) for each start.
 	Settled bool
 
-	// MaxQueue is how many callers may wait: 1 or more. One more is told ErrQueueFull at once.
+	// MaxQueue is how many callers may wait: 1 or more. What happens to one more, QueueFull says.
 	MaxQueue int
+	// QueueFull says who is turned away when MaxQueue callers wait: RefuseNewcomer, the default, tells one more ErrQueueFull at once;
+	// DropOldest lets it in, in the place of the oldest. It must not be set without MaxQueue.
+	QueueFull QueueFull
 	// MaxWait is the longest wait, as reckoned on arrival (tokens and the line ahead, taking permits as free),
 	// that a caller is admitted with: above 0. One that would wait longer is told ErrWouldExceed at once. It does
 	// not end a wait for a permit: a context with a deadline does.
 	MaxWait time.Duration
 
+	// Holders keeps who holds each permit, since when, and where it was acquired, for Limiter.Holders, of limiters below too. It needs something to be
+	// held: MaxInFlight, Semaphore, Settled, or a cap above. Without it, it costs nothing; with it, each Acquire that is let through, or waits, takes
+	// half a microsecond longer or more, which is a walk of its stack, and allocates 176 bytes.
+	Holders bool
+
 	// Slack bounds how much lateness is made up for, of timers and of pauses of the process: up to MaxSlack;
 	// 0 is DefaultSlack, NoSlack none. See C1 in the package's documentation.
 	Slack time.Duration
+
+	// DryRun decides and records, and never delays or refuses: see docs/dry-run.md. Each call is let through at once, while a shadow of it
+	// waits in line, is started, refused or leaves as the call would, and is in flight as long as the call was; Stats and Trace tell of the
+	// shadows. It needs MaxQueue, since nothing else bounds how many shadows wait, of about 350 bytes each. Limiters below, above, and those that
+	// share a Semaphore, must run dry too. What is told nevertheless: ErrClosed after Close, ErrCapped, and a nil context or a permit that is not one.
+	DryRun bool
 
 	// Clock is the time; nil is the process's monotonic clock.
 	Clock Clock
@@ -112,8 +126,16 @@ func (c *Config) wrong() string {
 		return fmt.Sprintf("Share is %d, but Parent is not set; want both or neither", c.Share)
 	case c.MaxQueue < 0:
 		return fmt.Sprintf("MaxQueue is %d; want 1 or more, or 0 for no bound", c.MaxQueue)
+	case c.DryRun && c.MaxQueue == 0:
+		return "DryRun is set, but MaxQueue is not; want a bound on how many shadows of callers may wait"
+	case c.QueueFull > DropOldest:
+		return fmt.Sprintf("QueueFull is %d; want RefuseNewcomer or DropOldest", c.QueueFull)
+	case c.QueueFull != RefuseNewcomer && c.MaxQueue == 0:
+		return fmt.Sprintf("QueueFull is %d, but MaxQueue is not set; want both or neither", c.QueueFull)
 	case c.MaxWait < 0:
 		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no bound", c.MaxWait)
+	case c.Holders && c.MaxInFlight == 0 && c.Semaphore == nil && !c.Settled && (c.Parent == nil || !c.Parent.hasCap()):
+		return "Holders is set, but no permit is held; want MaxInFlight, Semaphore or Settled with it, or a Parent with a cap"
 	case c.Slack < NoSlack || c.Slack > MaxSlack:
 		return fmt.Sprintf("Slack is %v; want up to %v, 0 for %v, or NoSlack", c.Slack, MaxSlack, DefaultSlack)
 	case c.Clock != nil && !reflect.ValueOf(c.Clock).Comparable():
@@ -148,7 +170,7 @@ func New(c Config) (*Limiter, error) {
 // newLimiter returns a limiter in the domain d whose parts are yet to be built.
 func newLimiter(c Config, d *domain) *Limiter {
 	return &Limiter{
-		dom: d, name: c.Name, maxQueue: c.MaxQueue, maxWait: int64(c.MaxWait), trace: c.Trace,
+		dom: d, name: c.Name, maxQueue: c.MaxQueue, queueFull: c.QueueFull, maxWait: int64(c.MaxWait), trace: c.Trace, dry: c.DryRun,
 		queueText: fmt.Sprintf("MaxQueue %d", c.MaxQueue),
 	}
 }
@@ -158,6 +180,12 @@ func (l *Limiter) build(c Config) (now int64, err error) {
 	d := l.dom
 	if c.Parent != nil && c.Clock == nil {
 		c.Clock = d.clock
+	}
+	if !d.bound && c.DryRun {
+		d.dry = newDryRun(&d.effects)
+	}
+	if c.DryRun != (d.dry != nil) {
+		return d.now(), fmt.Errorf("throttle: %q: Config.DryRun is %v, and is not for the limiters that it shares a Semaphore or Parent with; want the same for all: %w", c.Name, c.DryRun, ErrInvalid)
 	}
 	if !d.bind(c.Clock) {
 		return d.now(), fmt.Errorf("throttle: %q: Config.Clock is not the Clock of the limiters that it shares a Semaphore or Parent with: %w", c.Name, ErrInvalid)
@@ -185,6 +213,10 @@ func (l *Limiter) build(c Config) (now int64, err error) {
 	l.owner, l.floor = l, now
 	l.tracked = l.cap != nil || c.Settled || c.Parent != nil && c.Parent.hasCap()
 	l.debt = c.Debt
+	if c.Holders {
+		l.holders = make(map[uint64]*holding)
+	}
+	l.lists = c.Holders || c.Parent != nil && c.Parent.lists
 	if c.Settled {
 		l.bills = make(map[uint64]bill)
 	}

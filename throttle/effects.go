@@ -12,6 +12,8 @@ type effects struct {
 	dues           heap  // of the gates whose due is not never, by due
 	woken          *call // in the order of their moves
 	lastWoken      *call
+
+	dry *dryRun // nil: callers wait themselves
 }
 
 // workLink is a gate's place in effects.
@@ -61,8 +63,12 @@ func (fx *effects) nextDue() int64 {
 // event begins with it, so that a gate is judged by what was free when it came due.
 func (fx *effects) catchUp(now int64) {
 	for fx.nextDue() <= now {
-		fx.dues.first().judge(now) // which moves its due beyond now
-		fx.run(now)
+		g, at := fx.dues.first(), now
+		if fx.dry != nil {
+			at = g.due // no timer of a dry run is late
+		}
+		g.judge(at) // which moves its due beyond that
+		fx.run(at)
 	}
 }
 
@@ -86,6 +92,10 @@ func (fx *effects) nudge(c *call) {
 // wake has the caller of c woken.
 func (fx *effects) wake(c *call) {
 	if c.nudged {
+		return
+	}
+	if fx.dry != nil {
+		fx.dry.moved(c)
 		return
 	}
 	if fx.woken == nil {

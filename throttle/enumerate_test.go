@@ -25,6 +25,10 @@ func arrival(line int, tokens, weight int64) op {
 	return op{kind: opArrive, line: line, tokens: tokens, weight: weight}
 }
 
+func displacing(line int, tokens, weight int64) op {
+	return op{kind: opDisplace, line: line, tokens: tokens, weight: weight}
+}
+
 func trial(line int, tokens, weight int64) op {
 	return op{kind: opTry, line: line, tokens: tokens, weight: weight}
 }
@@ -110,6 +114,21 @@ var smalls = []small{
 		callers: []op{arrival(0, 2, 3), arrival(0, 1, 1), arrival(1, 1, 2), arrival(1, 1, 3)},
 		changes: []op{resizing(2), closing(0)},
 		passes:  2, quits: 1, events: 6, atLeast: 48_000, releases: true,
+	},
+	{
+		name:    "rate and cap, the oldest goes",
+		setup:   setup{caps: []int64{2}, lines: []lineSetup{{rate: Rate{2, 5}, burst: 2, slack: 4, cap: 0}}},
+		callers: []op{arrival(0, 2, 2), displacing(0, 2, 1), displacing(0, 1, 2), displacing(0, 1, 1)},
+		passes:  3, quits: 1, events: 7, atLeast: 40_000, releases: true,
+	},
+	{
+		name: "two lines, one cap, the oldest goes",
+		setup: setup{caps: []int64{1}, lines: []lineSetup{
+			{rate: Rate{2, 5}, burst: 1, slack: 4, cap: 0},
+			{slack: 4, cap: 0},
+		}},
+		callers: []op{arrival(0, 1, 1), displacing(0, 1, 1), displacing(0, 1, 1), arrival(1, 1, 1), displacing(1, 1, 1)},
+		passes:  2, quits: 1, events: 7, atLeast: 170_000, releases: true,
 	},
 }
 

@@ -54,6 +54,16 @@ var treeSmalls = []small{
 		quits:   1, events: 6, atLeast: 107_000, releases: true,
 	},
 	{
+		name: "two levels, the oldest goes",
+		setup: setup{caps: []int64{1}, lines: []lineSetup{
+			{rate: Rate{2, 5}, burst: 1, slack: 4, cap: 0},
+			{slack: 4, cap: -1, above: 1, share: 1},
+			{slack: 4, cap: -1, above: 1, share: 1},
+		}},
+		callers: []op{arrival(1, 1, 1), displacing(1, 1, 1), displacing(1, 1, 1), arrival(2, 1, 1), displacing(2, 1, 1)},
+		passes:  2, quits: 1, events: 7, atLeast: 170_000, releases: true,
+	},
+	{
 		name: "two levels, rate above and permits below",
 		setup: setup{caps: []int64{1}, lines: []lineSetup{
 			{rate: Rate{2, 5}, burst: 1, slack: 9, cap: -1},

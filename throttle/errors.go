@@ -16,7 +16,7 @@ var (
 	ErrTooLarge = errors.New("larger than the limit ever allows")
 	// ErrClosed: the limiter is closed.
 	ErrClosed = errors.New("limiter is closed")
-	// ErrQueueFull: MaxQueue callers are waiting already. The error is a *NotYetError.
+	// ErrQueueFull: MaxQueue callers are waiting already, or the caller had to make room for another one. The error is a *NotYetError.
 	ErrQueueFull = errors.New("the line is full")
 	// ErrWouldExceed: the wait would be longer than MaxWait or than the caller's deadline allows.
 	// The error is a *NotYetError.
@@ -37,6 +37,7 @@ const (
 	PastMaxWait                // the wait is above MaxWait
 	PastDeadline               // the caller's deadline is not after its start
 	LineFull                   // MaxQueue callers are waiting
+	Dropped                    // a newcomer came when MaxQueue callers were waiting, of whom it was the oldest: DropOldest
 )
 
 // A NotYetError refuses a caller who could start after a wait. Nothing was taken.
@@ -47,7 +48,8 @@ type NotYetError struct {
 	Limit string
 	// RetryAfter is how long the caller would have waited, counting tokens, with the costs ahead of
 	// it in the line, and taking permits as free. It is exact to 1 ns for each caller ahead; 0 where
-	// only a permit lacks, whose return nobody knows; and the largest Duration where that is too short.
+	// only a permit lacks, whose return nobody knows; and the largest Duration where that is too short. For one that was
+	// Dropped it is how much longer it would have waited in its place.
 	RetryAfter time.Duration
 	// Allowed is how long it could have waited: MaxWait, or the time to its deadline. 0 for a try.
 	Allowed time.Duration
@@ -70,6 +72,8 @@ func (e *NotYetError) Error() string {
 			return fmt.Sprintf("throttle: %q: the deadline passed %v ago: %v", e.Limiter, -e.Allowed, context.DeadlineExceeded)
 		}
 		return fmt.Sprintf("throttle: %q: %s, and the deadline is in %v: %v", e.Limiter, wait, e.Allowed, context.DeadlineExceeded)
+	case Dropped:
+		return fmt.Sprintf("throttle: %q: %s: the oldest in line made room for a newcomer; the wait would have gone on for %v", e.Limiter, e.Limit, e.RetryAfter)
 	case LineFull:
 		return fmt.Sprintf("throttle: %q: %s callers are waiting already; the wait would be %v", e.Limiter, e.Limit, e.RetryAfter)
 	}
@@ -81,7 +85,7 @@ func (e *NotYetError) Error() string {
 func (e *NotYetError) Is(target error) bool {
 	switch target {
 	case ErrQueueFull:
-		return e.Reason == LineFull
+		return e.Reason == LineFull || e.Reason == Dropped
 	case ErrWouldExceed:
 		return e.Reason == PastMaxWait || e.Reason == PastDeadline
 	case context.DeadlineExceeded:

@@ -10,9 +10,12 @@ package throttle
 //	waiting  its context found done at its turn    left      whoever moves the line on
 //	waiting  its context done                      left      the caller
 //	waiting  close, or a limit it no longer fits   refused   the closer or setter; it wakes the caller
+//	waiting  a newcomer, where the oldest goes     refused   the newcomer; it wakes the caller
 //	started  release (or, without a cap, return)   (free)    the first releaser
 //	started  AcquireAgain                          waiting   the caller
 //	left, refused                                  (free)    the caller
+//
+// In a dry run calls in line are of shadows, which nobody wakes: see shadow.
 //
 // Truths: it is in exactly one line while waiting, and in none otherwise; it is woken exactly
 // once, by whoever moved it to started or refused while it waited, or by a nudge that is still in ready then, and its
@@ -41,6 +44,7 @@ const (
 	callStarted
 	callRefused
 	callLeft
+	callThrough // let through by a dry run, without a start: see shadow
 )
 
 // refusal says why a waiting call was refused.
@@ -50,6 +54,7 @@ const (
 	byClose refusal = iota + 1
 	aboveBurst
 	aboveCap
+	byNewcomer
 )
 
 // gone reports whether the caller's context is done.

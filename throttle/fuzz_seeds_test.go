@@ -56,7 +56,7 @@ func TestFuzzSeedsUseEveryOperation(t *testing.T) {
 	}
 
 	var gateSeen [opKinds]int
-	var whys [aboveCap + 1]int
+	var whys [byNewcomer + 1]int
 	var late, trees, quotas int
 	for _, seed := range seedsOf(t, "FuzzGate") {
 		s := bytesSource(bytesOf(t, seed[0]))

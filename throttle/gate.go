@@ -42,6 +42,8 @@ type gate struct {
 	heaped [nHeaps]int // its place in each heap, from 1; 0: not there
 	work   workLink
 
+	attend func(now int64) // what is done in the place of judging, by a gate that stands for something else; see dryRun
+
 	fx     *effects
 	counts counts
 }
@@ -56,7 +58,7 @@ func (g *gate) init(fx *effects, cap *inflight, slack int64) {
 	g.fx, g.cap, g.slack, g.due = fx, cap, slack, never
 }
 
-// join puts c at the back of the line.
+// join puts c at the back of the line, and carries out what was left to be judged.
 func (g *gate) join(c *call, now int64) {
 	c.at, c.seq = now, g.fx.next()
 	c.id = c.seq
@@ -64,8 +66,8 @@ func (g *gate) join(c *call, now int64) {
 	g.count(+1)
 	if g.line.front == c {
 		g.fx.mark(g)
-		g.fx.run(now)
 	}
+	g.fx.run(now)
 }
 
 // rejoin puts c, which has stood in this line before, back in its place. As the front it has whoever is judged above for another
@@ -89,6 +91,10 @@ func (g *gate) leave(c *call, now int64) {
 // judge starts the front caller for as long as it lacks nothing at the instant now, and leaves the gate
 // waiting for what the next one lacks.
 func (g *gate) judge(now int64) {
+	if g.attend != nil {
+		g.attend(now)
+		return
+	}
 	for {
 		c := g.front()
 		if c == nil {
@@ -199,6 +205,9 @@ func (g *gate) drop(c *call, now int64) {
 	g.remove(c)
 	g.counts.left++
 	c.state, c.at, c.seq = callLeft, now, g.fx.next()
+	if g.fx.dry != nil {
+		g.fx.dry.moved(c)
+	}
 }
 
 // dismiss takes c out of the line because it has been told not yet.

@@ -142,7 +142,7 @@ func drawAnother(s source, q Quota) Quota {
 
 // draw draws an operation that is possible now.
 func (t *twin) draw(s source) op {
-	switch k := s.below(21); {
+	switch k := s.below(23); {
 	case k < 7:
 		if o, ok := t.drawArrival(s, opArrive); ok {
 			return o
@@ -175,6 +175,10 @@ func (t *twin) draw(s source) op {
 		return op{kind: opResize, line: s.below(len(t.caps)), n: one[int64](s, 0, 1, 2, 3, 5, 200, MaxCap)}
 	case k < 20:
 		return op{kind: opPause, line: s.below(len(t.gates)), n: one[int64](s, 0, 1, 4, 15, 60, 1000)}
+	case k < 22:
+		if o, ok := t.drawArrival(s, opDisplace); ok {
+			return o
+		}
 	default:
 		if s.below(8) == 0 {
 			return op{kind: opClose, line: s.below(len(t.gates))}

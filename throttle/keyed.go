@@ -32,7 +32,7 @@ var errKeyedNotMade = fmt.Errorf("throttle: the Keyed was not made by NewKeyed o
 // be and have not been used for a round: so, while new keys come, about twice as many are there as may not be forgotten, at most. There is no
 // background goroutine, no timer for a key, and no sweep that stops the others. Counts in Stats, and what a turn at a Parent was overdrawn by, begin anew.
 //
-// Memory. Where the Config has only Rate, Burst, Name, MaxQueue, MaxWait, Slack and Clock, a key is held as its bucket's two numbers:
+// Memory. Where the Config has only Rate, Burst, Name, MaxQueue, QueueFull, MaxWait, Slack and Clock, a key is held as its bucket's two numbers:
 // 70 to 90 bytes all told for a string of 16 bytes, its bytes included. It has a Limiter only while somebody waits for it, or it is paused, or has limits
 // of its own. Under any other Config each key has a Limiter, of about 1.3 KiB. An empty Keyed takes about 70 KiB for each processor.
 //
@@ -44,6 +44,8 @@ type Keyed[K comparable] struct {
 	maxKeys int64
 	full    WhenFull
 	compact bool // keys are held as their buckets' numbers
+	dry     bool
+	trace   *Trace
 	unequal bool // a key may be unequal to itself, or not comparable after all
 
 	shards []shard[K]
@@ -95,7 +97,7 @@ func NewKeyedFrom[K comparable](c KeyedConfig[K]) (*Keyed[K], error) {
 		return nil, fmt.Errorf("throttle: %q: KeyedConfig: %s: %w", c.Config.Name, what, ErrInvalid)
 	}
 	k := &Keyed[K]{
-		name: c.Config.Name, limits: c.Limits, maxKeys: int64(c.MaxKeys), full: c.WhenFull,
+		name: c.Config.Name, limits: c.Limits, maxKeys: int64(c.MaxKeys), full: c.WhenFull, dry: c.Config.DryRun, trace: c.Config.Trace,
 		compact: rateOnly(c.Config), unequal: mayBeUnequal(reflect.TypeFor[K]()),
 		seed: maphash.MakeSeed(),
 	}
@@ -148,7 +150,7 @@ func keyedWrong(c Config) string {
 // rateOnly reports whether a bucket's numbers are all that limiters of that config differ by.
 func rateOnly(c Config) bool {
 	rest := c
-	rest.Name, rest.Rate, rest.Burst, rest.MaxQueue, rest.MaxWait, rest.Slack, rest.Clock = "", Rate{}, 0, 0, 0, 0, nil
+	rest.Name, rest.Rate, rest.Burst, rest.MaxQueue, rest.QueueFull, rest.MaxWait, rest.Slack, rest.Clock = "", Rate{}, 0, 0, 0, 0, 0, nil
 	return c.Burst != 0 && reflect.ValueOf(rest).IsZero()
 }
 
@@ -217,7 +219,7 @@ func (k *Keyed[K]) enter(ctx context.Context, key K, tokens, weight int64, named
 	pos := s.find(hash, key)
 	if pos < 0 {
 		if pos, now, err = s.admit(hash, key, now); err != nil {
-			return Permit{}, err
+			return k.answer(err)
 		}
 	}
 	if s.closed {
@@ -247,6 +249,17 @@ func (k *Keyed[K]) enter(ctx context.Context, key K, tokens, weight int64, named
 		return r.try(tokens, weight, named)
 	}
 	return r.acquire(ctx, tokens, weight, named)
+}
+
+// answer is what a caller gets whose key cannot be made: err; or, in a dry run, the zero permit, if that is for want of room.
+func (k *Keyed[K]) answer(err error) (Permit, error) {
+	if !k.dry || !errors.Is(err, ErrTooManyKeys) {
+		return Permit{}, err
+	}
+	if k.trace != nil && k.trace.Refused != nil {
+		k.trace.Refused(Event{Limiter: k.name, Err: err})
+	}
+	return Permit{}, nil
 }
 
 // shardOf returns the shard that key belongs to, and its hash.

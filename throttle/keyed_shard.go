@@ -161,7 +161,7 @@ func (k *Keyed[K]) isCompact(c, all *Config) bool {
 	if !k.compact || c == all {
 		return k.compact
 	}
-	return rateOnly(*c) && c.Name == all.Name && c.Rate == all.Rate && c.Burst == all.Burst && c.MaxQueue == all.MaxQueue &&
+	return rateOnly(*c) && c.Name == all.Name && c.Rate == all.Rate && c.Burst == all.Burst && c.MaxQueue == all.MaxQueue && c.QueueFull == all.QueueFull &&
 		c.MaxWait == all.MaxWait && c.Slack == all.Slack && c.Clock == all.Clock
 }
 

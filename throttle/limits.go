@@ -128,6 +128,9 @@ func (l *Limiter) pauseUntil(end func(now int64) int64) error {
 	d.mu.Lock()
 	now := d.now()
 	l.pause(end(now), now)
+	if l.dry {
+		l.refusePaused(now)
+	}
 	d.unlock(now)
 	return nil
 }
@@ -169,7 +172,7 @@ type Stats struct {
 	Left             uint64 // gave up by their own context, or came with one already done
 	RefusedNever     uint64 // told ErrTooLarge
 	RefusedNotYet    uint64 // tries, MaxWait and deadlines
-	RefusedQueueFull uint64 // MaxQueue
+	RefusedQueueFull uint64 // MaxQueue: newcomers, or the oldest in line
 	RefusedClosed    uint64 // told ErrClosed
 	DoubleReleases   uint64 // releases beyond the first of a permit
 }
@@ -194,6 +197,7 @@ func (l *Limiter) Stats() Stats {
 		s.RefusedNever += l.direct.counts.never
 		s.RefusedNotYet += l.direct.counts.notYet
 		s.RefusedClosed += l.direct.counts.closed
+		s.RefusedQueueFull += l.direct.counts.queueFull
 	}
 	if l.cap != nil {
 		s.MaxInFlight = l.cap.size

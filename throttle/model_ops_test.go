@@ -4,8 +4,9 @@ import "slices"
 
 // What callers, timers and setters do to a model. Each is one move, as under the limiter's lock.
 
-// arrive has a newcomer start if it lacks nothing and nobody waits, at every level. Otherwise it joins the line, unless it only tries.
-func (m *model) arrive(l *modelLine, c modelCaller, tries bool) {
+// arrive has a newcomer start if it lacks nothing and nobody waits, at every level. Otherwise it joins the line, unless it only tries;
+// if it is an opDisplace, in the place of the oldest.
+func (m *model) arrive(l *modelLine, c modelCaller, kind opKind) {
 	m.catchUp()
 	c.joined = m.now
 	if m.lacksNothing(l, c) {
@@ -17,14 +18,40 @@ func (m *model) arrive(l *modelLine, c modelCaller, tries bool) {
 		m.settle()
 		return
 	}
-	if tries {
+	if kind == opTry {
 		return
+	}
+	if kind == opDisplace && len(l.queue) > 0 {
+		m.displace(l)
 	}
 	l.push(c)
 	if len(l.queue) == 1 {
 		m.move(l)
-		m.settle()
 	}
+	m.settle()
+}
+
+// displace turns the front of l away, or has it leave if it is gone. The line keeps its place among those that lack a permit, here and above.
+func (m *model) displace(l *modelLine) {
+	oldest := l.queue[0]
+	if oldest.gone {
+		m.leave(l, oldest.who)
+		return
+	}
+	for _, x := range l.path() {
+		x.frontLeft = m.now
+		m.move(x)
+		if !x.asks() {
+			break
+		}
+		wasFirst := x.up.judged() == x
+		x.up.asking = without(x.up.asking, x)
+		if !wasFirst {
+			break
+		}
+	}
+	l.remove(0)
+	m.log = append(m.log, event{who: oldest.who, what: refused, at: m.now, why: byNewcomer})
 }
 
 func (m *model) lacksNothing(l *modelLine, c modelCaller) bool {

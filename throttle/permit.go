@@ -21,6 +21,12 @@ func (p Permit) Release() {
 	d := l.dom
 	d.mu.Lock()
 	if !p.open() {
+		if p.isThrough() {
+			now := d.now()
+			p.endThrough(now)
+			d.unlock(now)
+			return
+		}
 		l.counts.doubles++
 		d.mu.Unlock()
 		return
@@ -54,10 +60,7 @@ func (l *Limiter) giveBack(id uint64, weight int64) {
 			continue
 		}
 		x.held -= weight
-		if x.held == 0 && x.owner.emptied != nil {
-			close(x.owner.emptied)
-			x.owner.emptied = nil
-		}
+		x.owner.tellIfDrained()
 		x.cap.release(weight)
 	}
 }
@@ -96,6 +99,9 @@ func (l *Limiter) newCall(tokens, weight int64) *call {
 
 // freeCall takes c back, for reuse up to maxFree.
 func (l *Limiter) freeCall(c *call) {
+	if l.lists && c.state != callThrough {
+		l.unkeep(c)
+	}
 	c.id, c.state = 0, callFree
 	if c.done != nil {
 		c.done = nil

@@ -41,10 +41,11 @@ func (l *Limiter) refuseYet(who place, why Reason, tokens, weight int64, limit s
 	seq := d.next()
 	d.unlock(now)
 	err := &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: time.Duration(wait), Allowed: time.Duration(allowed), Reason: why, Ahead: who.ahead}
+	e := who.event(seq, Event{At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err})
 	if l.trace != nil {
-		l.call(l.trace.Refused, who.event(seq, Event{At: d.time(now), Wait: err.RetryAfter, Tokens: tokens, Weight: weight, Err: err}))
+		l.call(l.trace.Refused, e)
 	}
-	return Permit{}, err
+	return l.answer(e.ID, weight, err)
 }
 
 // limitThat names the limit that binds where gate.reckon answered so. The caller holds the lock.
@@ -100,10 +101,11 @@ func (l *Limiter) refuseMisfit(who place, tokens, weight int64, named map[string
 		*count++
 	}
 	d.unlock(now)
-	if l.trace != nil && count != nil {
-		l.call(l.trace.Refused, who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight, Err: err}))
+	e := who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight, Err: err})
+	if l.trace != nil && (count != nil || l.dry) { // in a dry run, nobody else is told of a cost that is no cost
+		l.call(l.trace.Refused, e)
 	}
-	return Permit{}, err
+	return l.answer(e.ID, weight, err)
 }
 
 // misfit returns the error of a cost that never starts here, or nil if it may, and the count that it
@@ -198,17 +200,19 @@ func (l *Limiter) closedError(at *Limiter) error {
 	return fmt.Errorf("throttle: %q: %w", l.name, ErrClosed)
 }
 
-// A saying is what a waiting caller is to be told: what it cost in the quota that was lowered, and its name.
+// A saying is what a waiting caller is to be told: what it cost in the quota that was lowered, and its name; or how much longer
+// it would have waited.
 type saying struct {
 	cost  int64
 	quota string
+	wait  int64
 }
 
-func (l *Limiter) sayLater(id uint64, cost int64, quota string) {
+func (l *Limiter) sayLater(id uint64, what saying) {
 	if l.sayings == nil {
 		l.sayings = make(map[uint64]saying)
 	}
-	l.sayings[id] = saying{cost, quota}
+	l.sayings[id] = what
 }
 
 // said takes the saying for the caller, if there is one.
@@ -221,20 +225,10 @@ func (l *Limiter) said(id uint64) (saying, bool) {
 }
 
 // turnedAway returns the error of a caller that was refused while it waited; the lock is free.
-func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
+func (l *Limiter) turnedAway(c *call, joined int64, ahead int) error {
 	d := l.dom
-	e := Event{Seq: c.seq, ID: c.id, At: d.time(c.at), Wait: time.Duration(c.at - joined), Tokens: tokens, Weight: c.weight}
-	switch c.why {
-	case byClose:
-		e.Err = fmt.Errorf("throttle: %q: closed while it waited: %w", l.name, ErrClosed)
-	case aboveBurst:
-		e.Err = tooLarge(l.name, "cost", tokens, "the burst, which was lowered while it waited")
-		if k, ok := l.said(c.id); ok {
-			e.Err = tooLarge(l.name, "cost", k.cost, fmt.Sprintf("the quota %q, which was lowered while it waited", k.quota))
-		}
-	case aboveCap:
-		e.Err = tooLarge(l.name, "weight", c.weight, "the in-flight cap, which was lowered while it waited")
-	}
+	k, said := l.said(c.id)
+	e := l.refusal(*c, joined, ahead, k, said)
 	d.mu.Lock()
 	l.freeCall(c)
 	d.mu.Unlock()
@@ -244,13 +238,34 @@ func (l *Limiter) turnedAway(c *call, tokens, joined int64) error {
 	return e.Err
 }
 
+// refusal is the event of a call that was refused while it waited, having joined then, for which k was said, if anything was.
+func (l *Limiter) refusal(c call, joined int64, ahead int, k saying, said bool) Event {
+	e := Event{Seq: c.seq, ID: c.id, At: l.dom.time(c.at), Wait: time.Duration(c.at - joined), Tokens: c.tokens, Weight: c.weight}
+	switch c.why {
+	case byClose:
+		e.Err = fmt.Errorf("throttle: %q: closed while it waited: %w", l.name, ErrClosed)
+	case aboveBurst:
+		e.Err = tooLarge(l.name, "cost", c.tokens, "the burst, which was lowered while it waited")
+		if said {
+			e.Err = tooLarge(l.name, "cost", k.cost, fmt.Sprintf("the quota %q, which was lowered while it waited", k.quota))
+		}
+	case byNewcomer:
+		e.Wait = time.Duration(k.wait)
+		e.Err = &NotYetError{Limiter: l.name, Limit: l.queueText, RetryAfter: e.Wait, Reason: Dropped, Ahead: ahead}
+	case aboveCap:
+		e.Err = tooLarge(l.name, "weight", c.weight, "the in-flight cap, which was lowered while it waited")
+	}
+	return e
+}
+
 // leaveAtOnce answers a caller whose context is done on arrival.
 func (l *Limiter) leaveAtOnce(ctx context.Context, who place, tokens, weight, now int64) (Permit, error) {
 	d := l.dom
 	l.counts.left++
 	seq := d.next()
 	d.unlock(now)
-	return Permit{}, l.leftError(ctx, who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight}), who.ahead)
+	e := who.event(seq, Event{At: d.time(now), Tokens: tokens, Weight: weight})
+	return l.answer(e.ID, weight, l.leftError(ctx, e, who.ahead))
 }
 
 // leftError makes the error of a caller whose context is done, and traces that it left.

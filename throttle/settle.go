@@ -1,6 +1,9 @@
 package throttle
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Settle corrects what the call of this permit cost, now that it is known: its Tokens, and its Quotas by name where they
 // differ from that; the Weight is not looked at. It may be called once, before Release, on a limiter with Config.Settled.
@@ -20,13 +23,13 @@ func (p Permit) Settle(actual Cost) error {
 	d := l.dom
 	d.mu.Lock()
 	what := ""
-	b, open := l.bills[p.id]
+	_, open := l.bills[p.id]
 	switch {
-	case !p.open():
+	case !p.open() && !p.isThrough():
 		what = "the permit has been released"
 	case l.bills == nil:
 		what = "want a limiter with Config.Settled"
-	case !open:
+	case !open && p.open():
 		what = "the permit has been settled"
 	case actual.Tokens < 0:
 		what = fmt.Sprintf("cost is %d tokens; want 0 or more", actual.Tokens)
@@ -45,14 +48,28 @@ func (p Permit) Settle(actual Cost) error {
 	}
 	now := d.now()
 	d.catchUp(now)
-	for i := range b {
-		b[i].settle(costIn(b[i].name, actual.Tokens, actual.Quotas), now)
-		d.mark(b[i].gate)
+	if p.isThrough() {
+		if s := d.dry.of[p.c]; s != nil {
+			s.settled, s.actual = now-s.came, actual
+			s.actual.Quotas = maps.Clone(actual.Quotas)
+			d.dry.plan(s, now)
+			d.catchUp(now)
+		}
+	} else {
+		l.settle(p.id, actual, now)
+		d.run(now)
 	}
-	l.closeBill(p.id)
-	d.run(now)
 	d.unlock(now)
 	return nil
+}
+
+// settle corrects what the call named id cost; run is to follow.
+func (l *Limiter) settle(id uint64, actual Cost, now int64) {
+	for _, it := range l.bills[id] {
+		it.settle(costIn(it.name, actual.Tokens, actual.Quotas), now)
+		l.dom.mark(it.gate)
+	}
+	l.closeBill(id)
 }
 
 // A bill is what an open call was charged, by account; see Limiter.bills.

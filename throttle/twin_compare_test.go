@@ -61,6 +61,8 @@ func (t *twin) compareCounts() error {
 			n.left++
 		case e.why == byClose:
 			n.closed++
+		case e.why == byNewcomer:
+			n.queueFull++
 		default:
 			n.never++
 		}

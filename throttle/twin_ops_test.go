@@ -27,6 +27,7 @@ const (
 	opResize                 // another size of a cap
 	opPause                  // nobody starts for some time, in a line and below
 	opClose                  // a line is closed
+	opDisplace               // a newcomer, for whom the oldest in line goes, if it has to wait
 	opKinds
 )
 
@@ -37,6 +38,8 @@ func (o op) String() string {
 	switch o.kind {
 	case opArrive:
 		return fmt.Sprintf("arrive at line %d: %d tokens, weight %d", o.line, o.tokens, o.weight)
+	case opDisplace:
+		return fmt.Sprintf("arrive at line %d, whose oldest goes: %d tokens, weight %d", o.line, o.tokens, o.weight)
 	case opTry:
 		return fmt.Sprintf("try at line %d: %d tokens, weight %d", o.line, o.tokens, o.weight)
 	case opPass:
@@ -65,7 +68,7 @@ func (o op) String() string {
 func (t *twin) apply(o op) {
 	t.behind = t.behind && (o.kind == opQuit || o.kind == opRelease)
 	switch o.kind {
-	case opArrive, opTry:
+	case opArrive, opTry, opDisplace:
 		t.arrive(o)
 	case opPass:
 		t.now += o.n
@@ -95,8 +98,8 @@ func (t *twin) apply(o op) {
 // tell does o to the model.
 func (o op) tell(m *model, t *twin) {
 	switch o.kind {
-	case opArrive, opTry:
-		m.arrive(m.lines[o.line], modelCaller{who: len(t.callers) - 1, tokens: o.tokens, weight: o.weight}, o.kind == opTry)
+	case opArrive, opTry, opDisplace:
+		m.arrive(m.lines[o.line], modelCaller{who: len(t.callers) - 1, tokens: o.tokens, weight: o.weight}, o.kind)
 	case opPass:
 		m.now += o.n
 	case opTimer:
@@ -142,6 +145,13 @@ func (t *twin) arrive(o op) {
 	case o.kind == opTry:
 		c.state, caller.over = callRefused, true
 	default:
+		if oldest := g.line.front; o.kind == opDisplace && oldest != nil {
+			if oldest.gone() { // as Limiter.makeRoom does
+				g.drop(oldest, t.now)
+			} else {
+				g.displace(t.now)
+			}
+		}
 		g.join(c, t.now)
 	}
 }

@@ -64,13 +64,22 @@ func (d *domain) time(at int64) time.Time { return d.epoch.Add(time.Duration(at)
 // wakes callers. Each is woken once, and does not touch its call before.
 func (d *domain) unlock(now int64) {
 	due := d.nextDue()
-	if due == d.alarm.armed && d.woken == nil {
+	if due == d.alarm.armed && d.woken == nil && d.dry == nil {
 		d.mu.Unlock()
 		return
 	}
 	d.alarm.set(due, now)
 	woken := d.woken
 	d.woken, d.lastWoken = nil, nil
+	if d.dry != nil {
+		told := d.dry.told
+		d.dry.told = nil
+		d.mu.Unlock()
+		for _, tell := range told {
+			tell()
+		}
+		return
+	}
 	d.mu.Unlock()
 	for woken != nil {
 		c := woken
@@ -158,6 +167,9 @@ func (l *Limiter) stay(ctx context.Context, c *call, ahead int, reckoned, now in
 	id, joined, tokens, weight := c.id, c.seq, c.tokens, c.weight
 	queued := l.trace != nil && c.state == callWaiting
 	d.unlock(now)
+	if l.lists {
+		l.keep(ctx, c)
+	}
 	if queued {
 		l.call(l.trace.Queued, Event{Seq: joined, ID: id, At: d.time(now), Wait: time.Duration(reckoned), Tokens: tokens, Weight: weight})
 	}
@@ -177,13 +189,13 @@ func (l *Limiter) stay(ctx context.Context, c *call, ahead int, reckoned, now in
 		waiting = c.nudged
 		if waiting {
 			var err error
-			if waiting, err = l.lookAtDeadline(ctx, c, tokens, ahead); err != nil {
+			if waiting, err = l.lookAtDeadline(ctx, c, ahead); err != nil {
 				return Permit{}, err
 			}
 		}
 	}
 	if c.state == callRefused {
-		return Permit{}, l.turnedAway(c, tokens, now)
+		return Permit{}, l.turnedAway(c, now, ahead)
 	}
 	p := Permit{l: l, c: c, id: id}
 	at, late, seq := c.at, int64(c.late), c.seq
@@ -227,7 +239,7 @@ func (l *Limiter) abandon(ctx context.Context, c *call, tokens, joined int64, ah
 }
 
 // lookAtDeadline answers a nudge: it refuses the caller if its deadline lies within a pause, and reports whether it goes on waiting.
-func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64, ahead int) (waiting bool, err error) {
+func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, ahead int) (waiting bool, err error) {
 	d := l.dom
 	deadline, _ := ctx.Deadline()
 	d.mu.Lock()
@@ -245,17 +257,20 @@ func (l *Limiter) lookAtDeadline(ctx context.Context, c *call, tokens int64, ahe
 		return true, nil // one that left will find its context done
 	}
 	g.dismiss(c, now)
-	e := Event{Seq: c.seq, ID: c.id, At: d.time(now), Wait: time.Duration(pause), Tokens: tokens, Weight: c.weight}
+	e := l.pausedOut(*c, pause, allowed, at, ahead)
 	l.freeCall(c)
-	limit := "a pause"
-	if at != nil {
-		limit = l.limitText(at, ofPause)
-	}
 	d.run(now)
 	d.unlock(now)
-	e.Err = &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: e.Wait, Allowed: time.Duration(allowed), Reason: PastDeadline, Ahead: ahead}
 	if l.trace != nil {
 		l.call(l.trace.Refused, e)
 	}
 	return false, e.Err
+}
+
+// pausedOut is the event of a call in line that was refused because it is allowed to wait no longer than the pause at that gate lasts.
+func (l *Limiter) pausedOut(c call, pause, allowed int64, at *gate, ahead int) Event {
+	e := Event{Seq: c.seq, ID: c.id, At: l.dom.time(c.at), Wait: time.Duration(pause), Tokens: c.tokens, Weight: c.weight}
+	limit := l.limitText(at, ofPause)
+	e.Err = &NotYetError{Limiter: l.name, Limit: limit, RetryAfter: e.Wait, Allowed: time.Duration(allowed), Reason: PastDeadline, Ahead: ahead}
+	return e
 }
