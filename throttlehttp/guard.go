@@ -17,29 +17,29 @@ var ErrInvalid = throttle.ErrInvalid
 // A Guard lets requests through to handlers under limits, and answers the rest itself: 429 where time will help, 503 where
 // only the end of other requests will. Its limits are those of the Guard, whatever number of connections and handlers it guards.
 //
-// A request passes one policy: the first that matches. What several policies are to share is a Parent of their limiters. A request that matches
-// none is not limited. HEAD and OPTIONS are requests like any other, CORS preflights too: to spare some, give them no policy (Policy.Match), or
+// A request passes one rule: the first that matches. What several rules are to share is a Parent of their limiters. A request that matches
+// none is not limited. HEAD and OPTIONS are requests like any other, CORS preflights too: to spare some, give them no rule (Rule.Match), or
 // answer them before the Guard.
 //
 // A permit is held until the handler returns, also by a panic or http.ErrAbortHandler: to the end of a streamed body, and of a hijacked
 // connection as long as its handler stays. A Guard must be made by NewGuard; it may be used from many goroutines, and starts none.
 type Guard struct {
-	policies []*policy
-	route    func(*http.Request) string
-	routed   bool // a policy has Patterns
-	onError  func(*http.Request, error) bool
-	answer   func(http.ResponseWriter, *http.Request, Refusal)
-	busy     time.Duration
+	rules   []*rule
+	route   func(*http.Request) string
+	routed  bool // a rule has Patterns
+	onError func(*http.Request, error) bool
+	answer  func(http.ResponseWriter, *http.Request, Refusal)
+	busy    time.Duration
 }
 
 // DefaultBusyRetry is the BusyRetry of a GuardConfig that sets none.
 const DefaultBusyRetry = time.Second
 
-// A GuardConfig says what a Guard promises. Only Policies must be set.
+// A GuardConfig says what a Guard promises. Only Rules must be set.
 type GuardConfig struct {
-	// Policies are tried in order; the first that matches a request is the one it passes.
-	Policies []Policy
-	// Route names a request's route, for Policy.Patterns. nil is Request.Pattern, as http.ServeMux sets it before it calls a handler; where Wrap
+	// Rules are tried in order; the first that matches a request is the one it passes.
+	Rules []Rule
+	// Route names a request's route, for Rule.Patterns. nil is Request.Pattern, as http.ServeMux sets it before it calls a handler; where Wrap
 	// is given a *http.ServeMux itself, it is MuxRoute of that.
 	Route func(*http.Request) string
 	// OnError is told of an error of a limiter that is no answer: a shared limiter that is out of reach. If it returns true the request is let
@@ -53,9 +53,9 @@ type GuardConfig struct {
 	BusyRetry time.Duration
 }
 
-// A Policy is what some requests have to pass. Name and Limits must be set.
-type Policy struct {
-	// Name is in the RateLimit fields and in problems: 1 to 64 characters of printable ASCII, without quote and backslash, no other policy's.
+// A Rule is what some requests have to pass. Name and Limiters must be set.
+type Rule struct {
+	// Name is in the RateLimit fields and in problems: 1 to 64 characters of printable ASCII, without quote and backslash, no other rule's.
 	Name string
 	// Patterns are the routes that it is for, as they were registered: "POST /login". Without any it is for every route.
 	Patterns []string
@@ -64,8 +64,8 @@ type Policy struct {
 	// Key says whose request it is: each key has a budget of its own. nil, and "", are one budget for all. A key above 64 bytes is replaced by
 	// its SHA-256, so that nobody fills the memory with long ones.
 	Key KeyFunc
-	// Limits are the limiters of the keys: a *throttle.Keyed[string], or Shared.
-	Limits Limits
+	// Limiters are the limiters of the keys: a *throttle.Keyed[string], or Shared.
+	Limiters Limiters
 	// Cost is what a request costs; nil is throttle.One.
 	Cost func(*http.Request) throttle.Cost
 	// MaxWait is how long a request may wait for its start; 0: none waits, and who cannot start is refused at once. A client that goes away meanwhile
@@ -75,22 +75,22 @@ type Policy struct {
 	MaxWaiting int
 }
 
-// Limits have an Admitter for each key. A *throttle.Keyed[string] is one. Where the Admitter also has the method Budgets, as
+// Limiters have an Admitter for each key. A *throttle.Keyed[string] is one. Where the Admitter also has the method Budgets, as
 // those of package throttle have, answers tell the budget left. For must be quick, and safe from many goroutines.
-type Limits interface {
+type Limiters interface {
 	For(key string) throttle.Admitter
 }
 
-// Shared is the Limits in which all keys have one Admitter.
-func Shared(a throttle.Admitter) Limits { return shared{a} }
+// Shared is the Limiters in which all keys have one Admitter.
+func Shared(a throttle.Admitter) Limiters { return shared{a} }
 
 type shared struct{ throttle.Admitter }
 
 func (s shared) For(string) throttle.Admitter { return s.Admitter }
 
-// A policy is a Policy in use.
-type policy struct {
-	Policy
+// A rule is a Rule in use.
+type rule struct {
+	Rule
 	waiting atomic.Int64 // requests that wait: at most MaxWaiting
 }
 
@@ -106,44 +106,44 @@ func NewGuard(c GuardConfig) (*Guard, error) {
 	if g.answer == nil {
 		g.answer = func(w http.ResponseWriter, r *http.Request, refused Refusal) { refused.Write(w, r) }
 	}
-	for _, p := range c.Policies {
+	for _, p := range c.Rules {
 		p.Patterns = slices.Clone(p.Patterns)
 		g.routed = g.routed || len(p.Patterns) > 0
-		g.policies = append(g.policies, &policy{Policy: p})
+		g.rules = append(g.rules, &rule{Rule: p})
 	}
 	return g, nil
 }
 
 // wrong says which field is wrong, and what would be right, or nothing.
 func (c *GuardConfig) wrong() string {
-	if len(c.Policies) == 0 {
-		return "Policies is empty; want 1 or more"
+	if len(c.Rules) == 0 {
+		return "Rules is empty; want 1 or more"
 	}
 	if c.BusyRetry < 0 {
 		return fmt.Sprintf("BusyRetry is %v; want above 0, or 0 for %v", c.BusyRetry, DefaultBusyRetry)
 	}
 	names := make(map[string]bool)
-	for i, p := range c.Policies {
+	for i, p := range c.Rules {
 		what := p.wrong()
 		if what == "" && names[p.Name] {
-			what = fmt.Sprintf("Name is %q, as that of another policy is; want one of its own", p.Name)
+			what = fmt.Sprintf("Name is %q, as that of another rule is; want one of its own", p.Name)
 		}
 		if what != "" {
-			return fmt.Sprintf("Policies[%d]: %s", i, what)
+			return fmt.Sprintf("Rules[%d]: %s", i, what)
 		}
 		names[p.Name] = true
 	}
 	return ""
 }
 
-func (p *Policy) wrong() string {
+func (p *Rule) wrong() string {
 	switch {
 	case !isFieldName(p.Name):
 		return fmt.Sprintf("Name is %q; want 1 to %d characters of printable ASCII, without quote and backslash", p.Name, maxName)
-	case p.Limits == nil:
-		return "Limits is not set; want a *throttle.Keyed[string], or Shared(limiter)"
-	case p.Limits == shared{}:
-		return "Limits is Shared(nil); want a limiter"
+	case p.Limiters == nil:
+		return "Limiters is not set; want a *throttle.Keyed[string], or Shared(limiter)"
+	case p.Limiters == shared{}:
+		return "Limiters is Shared(nil); want a limiter"
 	case p.MaxWait < 0:
 		return fmt.Sprintf("MaxWait is %v; want above 0, or 0 for no waiting", p.MaxWait)
 	case p.MaxWaiting < 0:
@@ -156,8 +156,8 @@ func (p *Policy) wrong() string {
 	return ""
 }
 
-// errNoRoute is what a request is told that a policy with Patterns could not be found for.
-var errNoRoute = errors.New("throttlehttp: the request has no Pattern, by which policies are chosen: wrap the *http.ServeMux or its handlers, or set GuardConfig.Route")
+// errNoRoute is what a request is told that a rule with Patterns could not be found for.
+var errNoRoute = errors.New("throttlehttp: the request has no Pattern, by which rules are chosen: wrap the *http.ServeMux or its handlers, or set GuardConfig.Route")
 
 // Wrap returns a handler that calls next for the requests that are let through. It may be called for many handlers: all share the Guard's limits.
 // The request that next is given is the one that came, unless an Admitter gave a context of its own.
@@ -167,7 +167,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		route = MuxRoute(mux)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := g.policyOf(r, route)
+		p, err := g.ruleOf(r, route)
 		if err != nil {
 			g.refuse(w, r, nil, Refusal{Status: http.StatusInternalServerError, Err: err})
 			return
@@ -176,7 +176,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		a, cost := p.Limits.For(keyOf(p.Key, r)), throttle.One
+		a, cost := p.Limiters.For(keyOf(p.Key, r)), throttle.One
 		if p.Cost != nil {
 			cost = p.Cost(r)
 		}
@@ -200,8 +200,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// policyOf returns the policy of r, or nil if none matches.
-func (g *Guard) policyOf(r *http.Request, route func(*http.Request) string) (*policy, error) {
+// ruleOf returns the rule of r, or nil if none matches.
+func (g *Guard) ruleOf(r *http.Request, route func(*http.Request) string) (*rule, error) {
 	pattern := r.Pattern
 	if g.routed {
 		switch {
@@ -211,7 +211,7 @@ func (g *Guard) policyOf(r *http.Request, route func(*http.Request) string) (*po
 			return nil, errNoRoute
 		}
 	}
-	for _, p := range g.policies {
+	for _, p := range g.rules {
 		if (len(p.Patterns) == 0 || slices.Contains(p.Patterns, pattern)) && (p.Match == nil || p.Match(r)) {
 			return p, nil
 		}

@@ -12,10 +12,10 @@ import (
 // errWaited is the cause by which a request's wait, not the request, ends.
 var errWaited = errors.New("throttlehttp: MaxWait is over")
 
-// admit lets a request through at once if it lacks nothing; otherwise it waits, if the policy lets it, and there is hope.
+// admit lets a request through at once if it lacks nothing; otherwise it waits, if the rule lets it, and there is hope.
 //
 // A try comes first: it does not overtake, and its refusal tells the wait, so that a request that would wait for too long never joins the line.
-func (p *policy) admit(ctx context.Context, a throttle.Admitter, c throttle.Cost) (context.Context, throttle.Held, error) {
+func (p *rule) admit(ctx context.Context, a throttle.Admitter, c throttle.Cost) (context.Context, throttle.Held, error) {
 	callCtx, held, err := a.TryAdmit(ctx, c)
 	var notYet *throttle.NotYetError
 	if err == nil || p.MaxWait == 0 || !errors.As(err, &notYet) || notYet.RetryAfter > p.MaxWait {
@@ -31,7 +31,7 @@ func (p *policy) admit(ctx context.Context, a throttle.Admitter, c throttle.Cost
 
 // wait joins the line for MaxWait at the most. The wait has a context of its own, which the handler's must not end with: where an Admitter
 // derives the one from the other, that of the wait lives as long as ctx does, once the timer is stopped.
-func (p *policy) wait(ctx context.Context, a throttle.Admitter, c throttle.Cost) (context.Context, throttle.Held, error) {
+func (p *rule) wait(ctx context.Context, a throttle.Admitter, c throttle.Cost) (context.Context, throttle.Held, error) {
 	waitCtx, end := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(p.MaxWait, func() { end(errWaited) })
 	callCtx, held, err := a.Admit(waitCtx, c)
@@ -69,15 +69,15 @@ func (e ending) Release() {
 //
 // What time restores is 429: the client has spent what it had, and is told when to come again. What only the end of other requests restores, and
 // what concerns the server alone, is 503: then the client has done nothing that it could do less of.
-func (g *Guard) judge(r *http.Request, p *policy, a throttle.Admitter, c throttle.Cost, err error) (Refusal, bool) {
-	refused := Refusal{Policy: p.Name, Status: http.StatusServiceUnavailable, RetryAfter: g.busy, Err: err}
+func (g *Guard) judge(r *http.Request, p *rule, a throttle.Admitter, c throttle.Cost, err error) (Refusal, bool) {
+	refused := Refusal{Rule: p.Name, Status: http.StatusServiceUnavailable, RetryAfter: g.busy, Err: err}
 	var notYet *throttle.NotYetError
 	var left *throttle.LeftError
 	switch {
 	case errors.As(err, &notYet) && notYet.RetryAfter > 0:
 		refused.Status, refused.RetryAfter = http.StatusTooManyRequests, notYet.RetryAfter
 		refused.Violated = violated(p.Name, a, c)
-	case notYet != nil, errors.As(err, &left), errors.Is(err, throttle.ErrClosed), errors.Is(err, throttle.ErrTooManyKeys):
+	case notYet != nil, errors.As(err, &left), r.Context().Err() != nil, errors.Is(err, throttle.ErrClosed), errors.Is(err, throttle.ErrTooManyKeys):
 	case errors.Is(err, throttle.ErrTooLarge):
 		refused.Status, refused.RetryAfter = http.StatusRequestEntityTooLarge, 0
 	case errors.Is(err, throttle.ErrInvalid): // a Cost that is none

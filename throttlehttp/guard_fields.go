@@ -1,27 +1,23 @@
 package throttlehttp
 
 import (
-	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/throttle"
 )
 
-const (
-	// maxName is the longest Policy.Name.
-	maxName = 64
-	// maxFieldInt is the largest Integer of a structured field (RFC 9651).
-	maxFieldInt = 999_999_999_999_999
-)
+// maxName is the longest Rule.Name.
+const maxName = 64
 
 // A budgeter is an Admitter that can tell what is left.
 type budgeter interface {
 	Budgets() []throttle.Budget
 }
 
-// tellBudgets adds the fields RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-10), an item for each budget:
+// tellBudgets adds the fields RateLimit-Policy and RateLimit, a member for each budget:
 //
 //	RateLimit-Policy: "api";q=10;w=60
 //	RateLimit: "api";r=6;t=24
@@ -30,82 +26,52 @@ type budgeter interface {
 // down, so that a client that holds to them is let through. Fields that are there already, from a Guard around this one, are kept: they are lists.
 //
 // The numbers are those of one instant, right after the decision: what other requests of the same key took in between is in them.
-func tellBudgets(h http.Header, policy string, budgets []throttle.Budget) {
+func tellBudgets(h http.Header, rule string, budgets []throttle.Budget) {
 	if len(budgets) == 0 {
 		return
 	}
-	buf := make([]byte, 0, 128)
+	policies, limits := make([]Policy, len(budgets)), make([]Limit, len(budgets))
 	for i, b := range budgets {
-		if i > 0 {
-			buf = append(buf, ", "...)
-		}
-		buf = appendItem(buf, policy, i, b)
-		buf = appendParam(buf, ";q=", b.Quota.Burst)
-		buf = appendParam(buf, ";w=", max(wholeSeconds(b.Window()), 1))
+		name := budgetName(rule, i, b)
+		window := seconds(max(wholeSeconds(b.Window()), 1))
+		policies[i] = Policy{Name: name, Quota: min(b.Quota.Burst, maxField), Window: window.Truncate(time.Second)}
+		limits[i] = Limit{Name: name, Remaining: min(max(b.Tokens, 0), maxField), Reset: b.FullIn, HasReset: true}
 	}
-	end := len(buf)
-	for i, b := range budgets {
-		if i > 0 {
-			buf = append(buf, ", "...)
-		}
-		buf = appendItem(buf, policy, i, b)
-		buf = appendParam(buf, ";r=", max(b.Tokens, 0))
-		buf = appendParam(buf, ";t=", wholeSeconds(b.FullIn))
+	allowed, err := FormatPolicies(policies)
+	left, err2 := FormatLimits(limits)
+	if err != nil || err2 != nil {
+		return // names and numbers are in their ranges: it cannot be; and no answer fails for want of a field that may be left out
 	}
-	both := string(buf)
-	add(h, "Ratelimit-Policy", both[:end])
-	add(h, "Ratelimit", both[end:])
+	h.Add(PolicyField, allowed)
+	h.Add(LimitField, left)
 }
 
-// add is Header.Add for a key in canonical form.
-func add(h http.Header, key, value string) { h[key] = append(h[key], value) }
-
-// appendItem appends a budget's name as a String.
-func appendItem(buf []byte, policy string, i int, b throttle.Budget) []byte {
-	buf = append(buf, '"')
-	buf = appendName(buf, policy, i, b)
-	return append(buf, '"')
-}
-
-// appendName appends what a budget of a policy is called: the policy's name, with the quota's own name, or its place, behind a slash. A character
+// budgetName is what a budget of a rule is called in fields: the rule's name, with the quota's own name, or its place, behind a slash. A character
 // that may not stand in a field is replaced.
-func appendName(buf []byte, policy string, i int, b throttle.Budget) []byte {
-	buf = append(buf, policy...)
+func budgetName(rule string, i int, b throttle.Budget) string {
 	switch {
 	case b.Quota.Name != "":
-		buf = append(buf, '/')
-		for _, c := range []byte(b.Quota.Name) {
-			if !mayStand(c) {
-				c = '_'
+		return rule + "/" + strings.Map(func(c rune) rune {
+			if mayStand(c) {
+				return c
 			}
-			buf = append(buf, c)
-		}
+			return '_'
+		}, b.Quota.Name)
 	case i > 0:
-		buf = append(buf, '/')
-		buf = strconv.AppendInt(buf, int64(i), 10)
+		return rule + "/" + strconv.Itoa(i)
 	}
-	return buf
+	return rule
 }
 
-func appendParam(buf []byte, name string, n int64) []byte {
-	buf = append(buf, name...)
-	return strconv.AppendInt(buf, min(n, maxFieldInt), 10)
-}
-
-// mayStand reports whether c may stand in a String as it is.
-func mayStand(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
+// mayStand reports whether c may stand in a String without an escape.
+func mayStand(c rune) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
 
 func isFieldName(name string) bool {
-	for _, c := range []byte(name) {
-		if !mayStand(c) {
-			return false
-		}
-	}
-	return len(name) >= 1 && len(name) <= maxName
+	return len(name) >= 1 && len(name) <= maxName && !strings.ContainsFunc(name, func(c rune) bool { return !mayStand(c) })
 }
 
-// violated names the budgets that do not cover the cost, or the policy where all do: then it is a limit above, a pause or the line.
-func violated(policy string, a throttle.Admitter, c throttle.Cost) []string {
+// violated names the budgets that do not cover the cost, or the rule where all do: then it is a limit above, a pause or the line.
+func violated(rule string, a throttle.Admitter, c throttle.Cost) []string {
 	var names []string
 	if b, ok := a.(budgeter); ok {
 		for i, b := range b.Budgets() {
@@ -114,24 +80,12 @@ func violated(policy string, a throttle.Admitter, c throttle.Cost) []string {
 				cost = c.Tokens
 			}
 			if b.Tokens < cost {
-				names = append(names, string(appendName(nil, policy, i, b)))
+				names = append(names, budgetName(rule, i, b))
 			}
 		}
 	}
 	if names == nil {
-		names = []string{policy}
+		names = []string{rule}
 	}
 	return names
-}
-
-// wholeSeconds rounds up: a client told 0 for 0.4 s would come back too soon.
-func wholeSeconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	s := int64(d / time.Second)
-	if d%time.Second != 0 && s < math.MaxInt64 {
-		s++
-	}
-	return s
 }

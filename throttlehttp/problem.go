@@ -24,8 +24,8 @@ const problemMedia = "application/problem+json"
 
 // A Refusal is a request that is not let through.
 type Refusal struct {
-	// Policy is the Name of the policy; "" where none could be found.
-	Policy string
+	// Rule is the Name of the rule; "" where none could be found.
+	Rule string
 	// Status is that of the answer: 429, 503, 413 for a cost above what is ever allowed, or 500 for a Guard or Cost that is wrong.
 	Status int
 	// RetryAfter is the wait as it is known, not rounded; 0 where coming again does not help.
@@ -43,7 +43,7 @@ func (f Refusal) Seconds() int64 { return wholeSeconds(f.RetryAfter) }
 // refuse writes the fields and the answer.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, a throttle.Admitter, f Refusal) {
 	if b, ok := a.(budgeter); ok {
-		tellBudgets(w.Header(), f.Policy, b.Budgets())
+		tellBudgets(w.Header(), f.Rule, b.Budgets())
 	}
 	if s := f.Seconds(); s > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
