@@ -142,8 +142,11 @@ func TestSRV07_OnlyRefusalsTellRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wait time.Duration
 		g := newGuard(t, throttlehttp.GuardConfig{
-			Rules:  []throttlehttp.Rule{{Name: "api", Limiters: throttlehttp.Shared(newLimiter(t, rate(1, 10*time.Second, 1)))}},
-			Answer: func(w http.ResponseWriter, r *http.Request, f throttlehttp.Refusal) { wait = f.RetryAfter; f.Write(w, r) },
+			Rules: []throttlehttp.Rule{{Name: "api", Limiters: throttlehttp.Shared(newLimiter(t, rate(1, 10*time.Second, 1)))}},
+			Answer: func(w http.ResponseWriter, r *http.Request, f throttlehttp.Refusal) {
+				wait = f.RetryAfter
+				f.Write(w, r)
+			},
 		})
 		h := g.Wrap(ok)
 		for i := range 100 {
