@@ -1,0 +1,3 @@
+package throttlehttp_test
+
+import _ "github.com/turnstile-go/turnstile/throttle"
