@@ -1,4 +1,4 @@
-// Package throttleredis shares the limits of package throttle between processes, through Redis or Valkey: a rate and an in-flight
+// Package throttleredis shares the limits of package throttle between processes, through Redis: a rate and an in-flight
 // cap, in front of which the callers of all processes form one line.
 //
 // A Limiter is a throttle.Admitter, so that adapters take it where they take a throttle.Limiter.

@@ -94,7 +94,7 @@ func (l *Limiter) compose(now time.Time) *request {
 			r.releases = append(r.releases, d.id)
 		}
 	}
-	if len(l.held) > 0 && !now.Before(l.renewAt) {
+	if len(l.held) > 0 && !l.closed && !now.Before(l.renewAt) {
 		for _, h := range l.held {
 			r.renewals = append(r.renewals, h)
 		}

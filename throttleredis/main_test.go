@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -142,5 +141,3 @@ func child() {
 	fmt.Println("lost", context.Cause(p.Context()))
 	select {}
 }
-
-var _ = filepath.Join
