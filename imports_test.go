@@ -18,6 +18,12 @@ var allowed = map[string][]string{
 	".":             {},
 	"throttle":      {"golang.org/x/sync/semaphore"},
 	"fake":          {},
+	"pool":          {core},
+	"adapt":         {core},
+	"policy":        {core, "github.com/goccy/go-yaml"},
+	"throttlehttp":  {core, "github.com/dunglas/httpsfv"},
+	"throttleredis": {core, "github.com/redis/go-redis/v9"},
+	"examples":      {"*"},
 	"bench":         {"*"},
 	"cmd/turnstile": {"*"},
 }
