@@ -22,6 +22,14 @@ if [ "$(go env CGO_ENABLED)" = 0 ] || ! command -v "$(go env CC)" >/dev/null 2>&
 	fi
 fi
 
+# The tests of throttleredis start servers of their own.
+if ! command -v redis-server >/dev/null 2>&1; then
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		apt-get update -qq && apt-get install -y -qq redis-server >/dev/null
+	fi
+	command -v redis-server >/dev/null 2>&1 || echo "test.sh: SKIPPED: the tests of throttleredis, for want of redis-server." >&2
+fi
+
 # A last argument that names packages stands for them alone.
 last=
 for last in "$@"; do :; done
