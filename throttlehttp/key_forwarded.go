@@ -10,7 +10,6 @@ import (
 type forwardedFor struct {
 	lines []string // the last one is cut as it is read
 	nodes []string // of the last line, where that is read as a whole
-	whole bool     // nodes are those of the last line
 }
 
 // xff takes the rightmost address of X-Forwarded-For: addresses behind commas.
