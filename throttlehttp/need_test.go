@@ -1,3 +1,0 @@
-package throttlehttp_test
-
-import _ "github.com/turnstile-go/turnstile/throttle"
